@@ -190,7 +190,8 @@ def encoder_and_decoder(width: int, heads: int, layers: int, **words: Any) -> Bu
     """The same of two programs."""
     torch.manual_seed(width)
     model = sharpened(T5(150, width, heads, layers, 32, 64))
-    encode, decode = Encode(model).eval(), Decode(model).eval()
+    encode = Encode(model).eval()
+    decode = Decode(model).eval()
     compiled = be.compile_programs(
         {
             "encode": be.Program(encode, encode.example(), encode.keeps()),
@@ -262,7 +263,8 @@ def judge(row: Row, build: Callable[..., Built], folder: Path) -> Row:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compiled, check = timed(row, "compile", lambda: build(arch=row.arch, **row.words))
-            row.ops, row.epochs = len(compiled.placement.ops), compiled.placement.epochs
+            row.ops = len(compiled.placement.ops)
+            row.epochs = compiled.placement.epochs
             if findings := timed(row, "check", lambda: compiled.check(strict=True)):
                 return against(row, "strict", f"{len(findings)}: {findings[0]}")
             if vendor_router.AVAILABLE:
@@ -283,13 +285,15 @@ def judge(row: Row, build: Callable[..., Built], folder: Path) -> Row:
 
 def against(row: Row, verdict: str, why: str) -> Row:
     """The row with what is said."""
-    row.verdict, row.why = verdict, why[:1000]
+    row.verdict = verdict
+    row.why = why[:1000]
     return row
 
 
 def timed(row: Row, what: str, work: Callable[[], Any]) -> Any:
     """What it gives; the row has its seconds."""
-    start, processor = time.perf_counter(), time.process_time()
+    start = time.perf_counter()
+    processor = time.process_time()
     try:
         return work()
     finally:
@@ -339,7 +343,9 @@ def planned(args: argparse.Namespace) -> Iterator[Row]:
         drawn = random.Random(args.seed)
         names = [name for name in cases() if not args.only or any(word in name for word in args.only)]
         for _ in range(args.sample):
-            name, arch, number = drawn.choice(names), drawn.choice(args.archs), drawn.randrange(len(SETTINGS))
+            name = drawn.choice(names)
+            arch = drawn.choice(args.archs)
+            number = drawn.randrange(len(SETTINGS))
             yield Row(name, arch, settings(name, arch, number))
         return
     for turn in args.settings or range(args.rounds):
@@ -366,7 +372,9 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="repeat what was not right")
     args = parser.parse_args()
     print(conditions(), "" if vendor_router.AVAILABLE else "; without the vendor's programs, which are not here")
-    known, rows, names = kept(args.rows), [], cases()
+    known = kept(args.rows)
+    rows = []
+    names = cases()
     with tempfile.TemporaryDirectory() as scratch:
         folder = (args.rows.parent / "refused" if args.rows is not None else Path(scratch)) / "now"
         for row in planned(args):

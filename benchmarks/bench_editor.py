@@ -17,10 +17,12 @@ from buda_emu.netlist.load import check_text
 
 def measure(text: str, keystrokes: int) -> tuple[list[float], list[float]]:
     """Milliseconds of each keystroke, and of whole checks taken in between."""
-    chosen, reader = random.Random(1), TreeReader()
+    chosen = random.Random(1)
+    reader = TreeReader()
     last = OpenText(text, "net.yaml", reader)
     last.findings  # noqa: B018 - the first reading is of a text that is opened
-    typed, whole = [], []
+    typed = []
+    whole = []
     for number in range(keystrokes):
         at = chosen.randrange(len(text))
         for version in (text[:at] + chosen.choice("ab1 ,{") + text[at:], text):

@@ -31,7 +31,9 @@ MADE_OPS = 1240
 def made_netlist(ops: int) -> str:
     """A sound netlist: so many graphs of one op, each between two queues, all executed by one program."""
     sizes = "grid_size: [1, 1], t: 1, mblock: [1, 1], ublock: [1, 2]"
-    queues, graphs, steps = [], [], []
+    queues = []
+    graphs = []
+    steps = []
     for n in range(ops):
         places = ((f"layer_{n}_input", "HOST", 0x10000000), (f"layer_{n}_output", f"layer_{n}_gelu", 0x20000000))
         for name, source, base in places:

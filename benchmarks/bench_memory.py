@@ -43,7 +43,8 @@ def measure(job: Job, threads: int) -> tuple[int, int, int]:
             for program in job.programs:
                 emulator.run(program, job.parameters)
             peak = memory("VmHWM") - before
-            queues, cut = emulator.memory.queues, emulator.memory.widest_cut
+            queues = emulator.memory.queues
+            cut = emulator.memory.widest_cut
     return queues, cut, peak
 
 

@@ -48,16 +48,19 @@ def process(command: Sequence[str], cache: Path) -> tuple[float, float]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache)}
     for name in ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS"):
         environment.pop(name, None)  # byte code is kept, as after an installation
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
     subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def beside_numpy(command: Sequence[str], cache: Path, repeat: int, before: Callable[[], None] = lambda: None) -> str:
     """Median seconds of a process, and the ratio to `import numpy` of seconds and of processor time."""
     numpy = (sys.executable, "-c", "import numpy")
-    own, other = list[tuple[float, float]](), list[tuple[float, float]]()
+    own = list[tuple[float, float]]()
+    other = list[tuple[float, float]]()
     for _ in range(repeat):
         before()
         own.append(process(command, cache))
@@ -133,7 +136,8 @@ def beside_reference(job: Job, threads: int, repeat: int = 7) -> str:
             for program in job.programs:
                 emulator.run(program, job.parameters)
             took.append(time.perf_counter() - start)
-    least, speed = min(took[1:]), sgemm(0.1)
+    least = min(took[1:])
+    speed = sgemm(0.1)
     ratio = (job.reference or 0) / (least * speed / REFERENCE_SGEMM)
     return f"first {1e3 * took[0]:.1f}, then {1e3 * least:.2f} ms, {ratio:.1f} times"
 
@@ -237,7 +241,8 @@ def main() -> None:
     netlists = public_netlists()
     if netlists:
         with tempfile.TemporaryDirectory() as directory:
-            before, os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME"), directory
+            before = os.environ.get("XDG_CACHE_HOME")
+            os.environ["XDG_CACHE_HOME"] = directory
             took = loading(netlists[-1], 3)
             os.environ.pop("XDG_CACHE_HOME")
             if before is not None:

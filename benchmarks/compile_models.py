@@ -105,7 +105,8 @@ def measure(name: str, arch: str, seed: int, precisions: list[str], df: str, fid
     if vendor_router.AVAILABLE:
         with tempfile.TemporaryDirectory() as folder:
             found.refused = vendor_router.refusal(compiled.text, arch, Path(folder))
-    found.ops, found.epochs = len(compiled.placement.ops), compiled.placement.epochs
+    found.ops = len(compiled.placement.ops)
+    found.epochs = compiled.placement.epochs
     found.inputs_per_second = compiled.perf().inputs_per_second
     for precision in precisions:
         got, found.run[precision] = timed(lambda word=precision: compiled(*inputs, precision=word))

@@ -56,7 +56,8 @@ def t5(layers=6):
     """The same of T5-small; its encoder runs once."""
     torch.manual_seed(0)
     model = sharpened(T5(32128, 512, 8, layers, 64, 128))
-    encode, decode = Encode(model).eval(), Decode(model).eval()
+    encode = Encode(model).eval()
+    decode = Decode(model).eval()
     made = be.compile_programs(
         {
             "encode": be.Program(encode, encode.example(), encode.keeps()),
@@ -75,18 +76,21 @@ def t5(layers=6):
 @contextmanager
 def old_cuts():
     """Epochs that end where they would if loading one took no time, and none for the longest way of a single input."""
-    load, single = cuts.epoch_load, refine.single_input_decisions
+    load = cuts.epoch_load
+    single = refine.single_input_decisions
     cuts.epoch_load = lambda _: (0.0, 0.0)
     refine.single_input_decisions = lambda table, *_: [searched_decisions(table, ONE_BY_ONE, refine.FULL)]
     try:
         yield
     finally:
-        cuts.epoch_load, refine.single_input_decisions = load, single
+        cuts.epoch_load = load
+        refine.single_input_decisions = single
 
 
 def steps_per_second(made, program):
     """Modelled: the program's step, then the host link for the one row of scores that the next token is picked of."""
-    perf, part = made.perf(program), made.parts[program or next(iter(made.parts))]
+    perf = made.perf(program)
+    part = made.parts[program or next(iter(made.parts))]
     (output,) = (item for item in made.io.outputs if item.label in part.outputs)
     row = output.view[-1] * np.dtype(np.float16).itemsize
     return 1 / (1 / perf.inputs_per_second + row / perf.run.host_rate)
@@ -127,9 +131,11 @@ def main():
         expected = theirs(given.tokens)
         ours(1, given.precision)  # kernels, plans and parameters
         made.reset()
-        begin, wall = time.process_time(), time.perf_counter()
+        begin = time.process_time()
+        wall = time.perf_counter()
         found = ours(given.tokens, given.precision)
-        seconds, wall = time.process_time() - begin, time.perf_counter() - wall
+        seconds = time.process_time() - begin
+        wall = time.perf_counter() - wall
         same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), len(found))
         print(
             f"{name}: {same} of {len(expected)} tokens equal to torch's in precision {given.precision}, emulated "

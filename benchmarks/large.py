@@ -196,7 +196,8 @@ def block(name: str, folder: Path, layers: int | None, tokens: int, limit: int |
     model = with_parameters(without_data(name, layers), folder).float()
     with torch.no_grad():
         expected = model(ids(name, tokens)).numpy()
-    a, b = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
+    a = found.astype(np.float64).ravel()
+    b = expected.astype(np.float64).ravel()
     print(f"PCC of {b.size} logits {np.corrcoef(a, b)[0, 1]:.6f}, largest {np.abs(b).max():.3f}", flush=True)
 
 

@@ -30,7 +30,8 @@ from conditions import SHARED
 from zoo.full_size import build
 from zoo.vendor import Source, attention, encoders, mobilenet_v3, resnet_head, t5_decoder, unet, yolo_v5
 
-BENCHMARKS, TESTS = SHARED / "compile" / "vendor", SHARED / "corpus" / "netlists"
+BENCHMARKS = SHARED / "compile" / "vendor"
+TESTS = SHARED / "corpus" / "netlists"
 
 
 class Case(NamedTuple):
@@ -179,7 +180,9 @@ def latency(counts: Sequence[int]) -> None:
     import torch
 
     torch.manual_seed(0)
-    linear, back, x = torch.nn.Linear(4096, 11008), torch.nn.Linear(11008, 4096), torch.randn(1, 4096)
+    linear = torch.nn.Linear(4096, 11008)
+    back = torch.nn.Linear(11008, 4096)
+    x = torch.randn(1, 4096)
     module = torch.nn.Sequential(linear, torch.nn.SiLU(), back).eval()
     print("| chips | as | cycles of one input | times |\n| ---: | --- | ---: | ---: |")
     first: Any = None
@@ -202,7 +205,8 @@ def several(names: Sequence[str], counts: Sequence[int], effort: str) -> None:
     cases = {**CASES, **FUNCTIONAL}
     for name in names or CASES:
         case = cases[name]._replace(arch="wormhole_b0")
-        source, one = case.source(), math.nan
+        source = case.source()
+        one = math.nan
         for count in counts:
             with refusals(f"| {name} | {count} |"):
                 found, _, model = compiled(case, source, chips=count, effort=effort)
@@ -223,7 +227,8 @@ def beside(cases: Mapping[str, Case], *, effort: str, report: bool) -> None:
         alone = case._replace(netlist=None)
         with refusals(row):
             found, seconds, model = made[alone] = made.get(alone) or compiled(case, case.source(), effort=effort)
-            times, epochs = found / theirs, len(model.perf().run.epochs)
+            times = found / theirs
+            epochs = len(model.perf().run.epochs)
             verdict = routed(model, case.arch)
             print(f"{row} {found:.1f} | {epochs} | {times:.2f} | {verdict} | {seconds:.0f} |", flush=True)
             if report:

@@ -30,7 +30,8 @@ def profiled(job: Job, seconds: float) -> tuple[Counter[str], Counter[str], int]
     netlist = be.load(job.path, arch=job.arch)
     inputs = job.inputs(netlist)
     profile = cProfile.Profile()
-    rounds, end = 0, 0.0
+    rounds = 0
+    end = 0.0
     while not rounds or time.perf_counter() < end:
         with be.Emulator(netlist, threads=1) as emulator:
             for name, array in inputs:
@@ -42,7 +43,8 @@ def profiled(job: Job, seconds: float) -> tuple[Counter[str], Counter[str], int]
             profile.disable()
         rounds += bool(end)
         end = end or time.perf_counter() + seconds  # the first one warms up
-    took, calls = Counter[str](), Counter[str]()
+    took = Counter[str]()
+    calls = Counter[str]()
     for (file, _, function), (_, count, own, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
         name = part(file, function)
         took[name] += own

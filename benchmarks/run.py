@@ -67,7 +67,8 @@ def sgemm(seconds: float) -> float:
     """GFLOP/s of numpy's float32 product of 512^3 on one thread, as it is for so long."""
     a = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32)
     out = np.matmul(a, a)
-    count, start = 0, time.perf_counter()
+    count = 0
+    start = time.perf_counter()
     while not count or time.perf_counter() < start + seconds:
         np.matmul(a, a, out)
         count += 1
@@ -148,7 +149,8 @@ def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, fl
     took: dict[str, float] = {}
 
     def timed(name: str, call: Callable[[], Any]) -> Any:
-        start, cpu = time.perf_counter(), time.process_time()
+        start = time.perf_counter()
+        cpu = time.process_time()
         value = call()
         took[f"{name}_cpu"] = min(took.get(f"{name}_cpu", np.inf), time.process_time() - cpu)
         took[name] = min(took.get(name, np.inf), time.perf_counter() - start)
@@ -166,7 +168,8 @@ def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, fl
     once("first")
     beside = min(max(took["first"] / 10, 0.01), 0.5)
     for _ in range(repeat):
-        before, last = sgemm(beside), took.get("run", np.inf)
+        before = sgemm(beside)
+        last = took.get("run", np.inf)
         once("run")
         if took["run"] < last:
             took["sgemm"] = (before + sgemm(beside)) / 2
@@ -177,7 +180,8 @@ def copy(seconds: float) -> float:
     """GB/s that numpy copies, of 32 MiB at a time."""
     source = np.ones(8 << 20, np.float32)
     target = np.empty_like(source)
-    count, start = 0, time.perf_counter()
+    count = 0
+    start = time.perf_counter()
     while not count or time.perf_counter() < start + seconds:
         np.copyto(target, source)
         count += 1
@@ -205,7 +209,8 @@ def ratios(job: Job, threads: int, precision: str, repeat: int, beside: Figures)
         def speed() -> float:
             return len(text) / events(text) if stage == "load" else sgemm(0.02) if stage == "run" else copy(0.01)
 
-        before, start = speed(), time.perf_counter()
+        before = speed()
+        start = time.perf_counter()
         value = call()
         took = time.perf_counter() - start
         mean = (before + speed()) / 2

@@ -88,12 +88,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=4)
     args = parser.parse_args()
-    before, start = left(), time.monotonic()
+    before = left()
+    start = time.monotonic()
     files = len(list(Path("/proc/self/fd").iterdir()))
     minutes: list[tuple[float, float]] = []
     count = killed = 0
     for lost in rounds(args.workers):
-        count, killed, now = count + 1, killed + lost, (time.monotonic() - start) / 60
+        count = count + 1
+        killed = killed + lost
+        now = (time.monotonic() - start) / 60
         if not minutes or now - minutes[-1][0] >= 1 or now >= args.minutes:
             minutes.append((now, resident()))
             print(f"{now:6.1f} min  {count:5} rounds  {killed:4} killed  {minutes[-1][1]:7.1f} MiB", flush=True)

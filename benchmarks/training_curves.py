@@ -32,7 +32,8 @@ class Residual(nn.Module):
     def __init__(self, channels):
         super().__init__()
         self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
-        self.norm, self.last = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+        self.norm = nn.BatchNorm2d(channels)
+        self.last = nn.BatchNorm2d(channels)
 
     def forward(self, x):
         return torch.relu(x + self.last(self.second(torch.relu(self.norm(self.first(x))))))
@@ -43,7 +44,8 @@ class Attending(nn.Module):
 
     def __init__(self, width=16):
         super().__init__()
-        self.table, self.places = nn.Embedding(10, width), nn.Parameter(0.02 * torch.randn(8, width))
+        self.table = nn.Embedding(10, width)
+        self.places = nn.Parameter(0.02 * torch.randn(8, width))
         self.layer = nn.TransformerEncoderLayer(width, 2, 32, 0.0, batch_first=True)
         self.head = nn.Linear(width, 10)
 
@@ -56,8 +58,10 @@ class Encoders(nn.Module):
 
     def __init__(self, layers=2, width=128, places=64):
         super().__init__()
-        self.table, self.places = nn.Embedding(1000, width), nn.Parameter(0.02 * torch.randn(places, width))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 2)
+        self.table = nn.Embedding(1000, width)
+        self.places = nn.Parameter(0.02 * torch.randn(places, width))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 2)
         layer = nn.TransformerEncoderLayer(width, 2, 4 * width, 0.0, "gelu", batch_first=True)
         self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
@@ -108,7 +112,9 @@ def by_torch(module, batches, choices, dtype=torch.float32):
     """Torch's losses, and of the first steps its parameters and their gradients."""
     own = copy.deepcopy(module).to(dtype)
     optimizer = OWN[choices["optimizer"]](own.parameters(), lr=choices["learning_rate"])
-    losses, begun, gradients = [], [], []
+    losses = []
+    begun = []
+    gradients = []
     for x, y in batches:
         x = x.to(dtype) if x.is_floating_point() else x
         if len(begun) < LOOKED_AT:
@@ -142,7 +148,8 @@ def worst_gradient(training, batches, begun, gradients, precision):
 def trained(training, module, batches, precision):
     """The losses that the netlist gives, and those that torch finds with the netlist's parameters."""
     own = copy.deepcopy(module)
-    said, found = [], []
+    said = []
+    found = []
     for x, y in batches:
         training.load_into(own)
         with torch.no_grad():

@@ -8,8 +8,12 @@ from pathlib import Path
 
 from buda_emu.report.pictures.grid_svg import number, text
 
-WIDTH, HEIGHT = 400, 250  # of one panel
-LEFT, RIGHT, TOP, BOTTOM = 52, 16, 34, 42  # its margins
+WIDTH = 400
+HEIGHT = 250  # of one panel
+LEFT = 52
+RIGHT = 16
+TOP = 34
+BOTTOM = 42  # its margins
 STYLE = """
 .lc{--ink:#1b1f24;--soft:#59616b;--line:#d5d9de;--page:#fff;--numpy:#e69f00;--device:#0072b2;
 font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:var(--page)}
@@ -79,7 +83,8 @@ def _panel(
     device: Callable[[Point], float],
 ) -> str:
     """Both lines over the epochs, numpy's broad below and the device's thin above: they hardly differ."""
-    low, high = ticks[0], ticks[-1]
+    low = ticks[0]
+    high = ticks[-1]
     last = max(points[-1].epoch, 2)
 
     def x(epoch: float) -> float:

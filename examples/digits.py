@@ -42,9 +42,12 @@ def draw(count: int, seed: int) -> tuple[Floats, Integers]:
     column = np.clip((font.shape[2] - 1) / 2 + 0.7 * size * x + shear * y + right, 0, font.shape[2] - 1)
 
     # Ink between the four nearest points of the glyph.
-    top, left = np.floor(row).astype(int), np.floor(column).astype(int)
-    bottom, beside = np.minimum(top + 1, font.shape[1] - 1), np.minimum(left + 1, font.shape[2] - 1)
-    below, aside = row - top, column - left
+    top = np.floor(row).astype(int)
+    left = np.floor(column).astype(int)
+    bottom = np.minimum(top + 1, font.shape[1] - 1)
+    beside = np.minimum(left + 1, font.shape[2] - 1)
+    below = row - top
+    aside = column - left
     digit = labels[:, None, None]
     upper = font[digit, top, left] * (1 - aside) + font[digit, top, beside] * aside
     lower = font[digit, bottom, left] * (1 - aside) + font[digit, bottom, beside] * aside

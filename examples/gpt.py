@@ -12,9 +12,12 @@ class Block(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
-        self.before_attention, self.before_layers = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.before_attention = nn.LayerNorm(width)
+        self.before_layers = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
 
     def forward(self, x, mask, keys=None, values=None):
         batch, length, width = x.shape
@@ -37,8 +40,11 @@ class GPT(nn.Module):
 
     def __init__(self, tokens, width, heads, layers, length):
         super().__init__()
-        self.length, self.heads, self.width = length, heads, width
-        self.tokens, self.places = nn.Embedding(tokens, width), nn.Embedding(length, width)
+        self.length = length
+        self.heads = heads
+        self.width = width
+        self.tokens = nn.Embedding(tokens, width)
+        self.places = nn.Embedding(length, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.last = nn.LayerNorm(width)
         self.head = nn.Linear(width, tokens, bias=False)

@@ -14,7 +14,9 @@ import buda_emu as be
 from digits import draw
 from lines import write_lines
 
-BATCH, STEPS, RATE = 64, 200, 0.2
+BATCH = 64
+STEPS = 200
+RATE = 0.2
 FORMATS = ("Float16_b", "Bfp8_b")
 
 

@@ -16,8 +16,13 @@ import buda_emu as be
 from gpt import Block
 from lines import write_lines
 
-DIGITS, LENGTH, BATCH, STEPS, RATE = 10, 8, 32, 300, 0.01
-LAYERS, UNSEEN = 1, 512
+DIGITS = 10
+LENGTH = 8
+BATCH = 32
+STEPS = 300
+RATE = 0.01
+LAYERS = 1
+UNSEEN = 512
 
 
 class Sorter(nn.Module):
@@ -25,7 +30,8 @@ class Sorter(nn.Module):
 
     def __init__(self, width=32, heads=4, layers=LAYERS):
         super().__init__()
-        self.digits, self.places = nn.Embedding(DIGITS, width), nn.Parameter(0.02 * torch.randn(LENGTH, width))
+        self.digits = nn.Embedding(DIGITS, width)
+        self.places = nn.Parameter(0.02 * torch.randn(LENGTH, width))
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.head = nn.Linear(width, DIGITS)
 

@@ -5,8 +5,12 @@ from pathlib import Path
 
 from buda_emu.report.pictures.grid_svg import number, text
 
-WIDTH, HEIGHT = 400, 260  # of one panel
-LEFT, RIGHT, TOP, BOTTOM = 52, 16, 34, 58  # its margins
+WIDTH = 400
+HEIGHT = 260  # of one panel
+LEFT = 52
+RIGHT = 16
+TOP = 34
+BOTTOM = 58  # its margins
 INKS = ("#e69f00", "#0072b2", "#009e73", "#cc79a7")
 STYLE = """
 .ln{--ink:#1b1f24;--soft:#59616b;--line:#d5d9de;--page:#fff;

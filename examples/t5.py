@@ -57,9 +57,11 @@ class Layer(nn.Module):
 
     def __init__(self, width, heads, cross):
         super().__init__()
-        self.norm, self.own = Norm(width), Attention(width, heads)
+        self.norm = Norm(width)
+        self.own = Attention(width, heads)
         self.cross_norm, self.cross = (Norm(width), Attention(width, heads)) if cross else (None, None)
-        self.last, self.up = Norm(width), nn.Linear(width, 4 * width, bias=False)
+        self.last = Norm(width)
+        self.up = nn.Linear(width, 4 * width, bias=False)
         self.down = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x, bias, past=None, source=None):
@@ -77,13 +79,19 @@ class T5(nn.Module):
 
     def __init__(self, tokens, width, heads, layers, source, length, n=32):
         super().__init__()
-        self.heads, self.size, self.source, self.length, self.n = heads, width // heads, source, length, n
+        self.heads = heads
+        self.size = width // heads
+        self.source = source
+        self.length = length
+        self.n = n
         self.width = width
         self.table = nn.Embedding(tokens, width)
         self.encoder = nn.ModuleList(Layer(width, heads, False) for _ in range(layers))
         self.decoder = nn.ModuleList(Layer(width, heads, True) for _ in range(layers))
-        self.encoder_bias, self.decoder_bias = nn.Embedding(32, heads), nn.Embedding(32, heads)
-        self.encoder_norm, self.decoder_norm = Norm(width), Norm(width)
+        self.encoder_bias = nn.Embedding(32, heads)
+        self.decoder_bias = nn.Embedding(32, heads)
+        self.encoder_norm = Norm(width)
+        self.decoder_norm = Norm(width)
 
     def bias(self, table, queries, keys, both_ways):
         """[1, heads, queries, keys]"""
@@ -94,7 +102,8 @@ class T5(nn.Module):
         return self.decoder_norm(x) * self.width**-0.5 @ self.table.weight.T
 
     def encode(self, source):
-        x, bias = self.table(source), self.bias(self.encoder_bias, source.shape[1], source.shape[1], True)
+        x = self.table(source)
+        bias = self.bias(self.encoder_bias, source.shape[1], source.shape[1], True)
         for layer in self.encoder:
             x, _ = layer(x, bias)
         x = self.encoder_norm(x)
@@ -103,7 +112,8 @@ class T5(nn.Module):
     @torch.no_grad()
     def greedy(self, source, prompt, count):
         """What torch alone generates."""
-        given, tokens = self.encode(torch.tensor([source])), list(prompt)
+        given = self.encode(torch.tensor([source]))
+        tokens = list(prompt)
         for _ in range(count):
             n = len(tokens)
             x = self.table(torch.tensor([tokens]))
@@ -141,13 +151,17 @@ class Decode(nn.Module):
         self.register_buffer("rows", whole.permute(1, 0, 2).detach().contiguous())
 
     def forward(self, tokens, positions, *caches):
-        model, n = self.model, self.model.n
+        model = self.model
+        n = self.model.n
         layers = len(model.decoder)
         earlier = torch.where(torch.arange(model.length) < positions[:, :1], 0.0, FAR)
         far = self.rows[positions[0]].permute(1, 0, 2)[None] + earlier
         near = model.bias(model.decoder_bias, n, n, False) + torch.full((n, n), FAR).triu(1)
-        bias, x, kept = torch.cat([far, near], 3), model.table(tokens), []
-        given, past = caches[: 2 * layers], caches[2 * layers :]
+        bias = torch.cat([far, near], 3)
+        x = model.table(tokens)
+        kept = []
+        given = caches[: 2 * layers]
+        past = caches[2 * layers :]
         for number, layer in enumerate(model.decoder):
             own = slice(2 * number, 2 * number + 2)
             x, new = layer(x, bias, past[own], given[own])
@@ -159,7 +173,8 @@ class Decode(nn.Module):
         return {1 + number: f"caches_{2 * layers + number}" for number in range(2 * layers)}
 
     def example(self):
-        model, layers = self.model, len(self.model.decoder)
+        model = self.model
+        layers = len(self.model.decoder)
         given = [torch.zeros(1, model.heads, model.source, model.size)] * (2 * layers)
         past = [torch.zeros(1, model.heads, model.length, model.size)] * (2 * layers)
         return torch.zeros(1, model.n, dtype=torch.int64), torch.arange(model.n)[None], *given, *past

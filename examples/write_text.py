@@ -17,8 +17,13 @@ TEXT = """a tile has thirty two rows and thirty two columns. a queue holds tiles
 writes the next one. a graph is a set of ops on the cores of a chip. an epoch runs one graph. a program runs epochs. """
 TEXT = " ".join(TEXT.split()) + " "
 LETTERS = sorted(set(TEXT))
-LENGTH, BATCH, STEPS, RATE = 96, 6, 400, 0.01
-WIDTH, LAYERS, WRITTEN = 64, 1, 88
+LENGTH = 96
+BATCH = 6
+STEPS = 400
+RATE = 0.01
+WIDTH = 64
+LAYERS = 1
+WRITTEN = 88
 
 
 class Learning(nn.Module):

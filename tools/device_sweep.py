@@ -41,11 +41,13 @@ def run(netlist: Netlist, vector: Mapping[str, Any], inputs: Arrays, precision: 
 
 def pcc(a: NDArray[Any], b: NDArray[Any]) -> float:
     """Correlation of what is finite in both; 1 for equal tensors, 0 where one of them is constant."""
-    x, y = a.astype(np.float64).reshape(-1), b.astype(np.float64).reshape(-1)
+    x = a.astype(np.float64).reshape(-1)
+    y = b.astype(np.float64).reshape(-1)
     if np.array_equal(x, y, equal_nan=True):
         return 1.0
     finite = np.isfinite(x) & np.isfinite(y)
-    x, y = x[finite], y[finite]
+    x = x[finite]
+    y = y[finite]
     if not len(x) or x.std() == 0 or y.std() == 0:
         return 0.0
     return float(np.corrcoef(x, y)[0, 1])

@@ -27,7 +27,11 @@ from buda_emu.report.pictures.grid_svg import (  # noqa: E402
     width_of,
 )
 
-SIZE, HEIGHT, GAP, MARGIN, ASIDE = 11.0, 34.0, 22.0, 12.0, 60.0
+SIZE = 11.0
+HEIGHT = 34.0
+GAP = 22.0
+MARGIN = 12.0
+ASIDE = 60.0
 STYLE = """<style>
 .cg{--ink:#1b1f24;--soft:#59616b;--line:#8a929c;--box:#fff;--page:#f4f5f7;
 font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:var(--page)}
@@ -87,7 +91,10 @@ def graph_svg(graph: Graph) -> str:
 
 
 def _edge(start: tuple[float, float], end: tuple[float, float]) -> Iterator[str]:
-    x, y, to, bottom = start[0], start[1] + HEIGHT, end[0], end[1]
+    x = start[0]
+    y = start[1] + HEIGHT
+    to = end[0]
+    bottom = end[1]
     bend = (bottom - y) / 2
     aside = 2 * ASIDE if bottom - y > GAP else 0  # past the boxes between
     yield f'<path class="edge" d="M{x:.1f} {y:.1f}C{x + aside:.1f} {y + bend:.1f} {to + aside:.1f} {bottom - bend:.1f} {to:.1f} {bottom - 5:.1f}"/>'  # noqa: E501

@@ -36,8 +36,12 @@ OUTER = 2  # tiles along rows and columns of a measured product: 4096 elements
 FAMILY = {"fp32": "b", "bf16": "b", "fp16": "a"}
 SOURCE = {"fp32": "Float16_b", "bf16": "Float16_b", "fp16": "Float16"}
 
-WIDTH, HEIGHT = 410, 270  # of one panel
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 66  # its margins
+WIDTH = 410
+HEIGHT = 270  # of one panel
+LEFT = 58
+RIGHT = 14
+TOP = 34
+BOTTOM = 66  # its margins
 STYLE = """
 .nc{--ink:#1b1f24;--soft:#59616b;--line:#d5d9de;--page:#fff;--a:#0072b2;--b:#d55e00;--c:#009e73;--d:#b0508a;--e:#8a6d00;
 font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:var(--page)}
@@ -70,7 +74,8 @@ class Axis:
 
     def part(self, value: float) -> float:
         """Where a value lies: 0 at the first tick, 1 at the last."""
-        low, high = self.ticks[0], self.ticks[-1]
+        low = self.ticks[0]
+        high = self.ticks[-1]
         if self.logarithmic:
             return log10(value / low) / log10(high / low)
         return (value - low) / (high - low)
@@ -101,7 +106,8 @@ def _panel(left: float, panel: Panel) -> str:
     def y(value: float) -> str:
         return number(TOP + (1 - panel.y.part(value)) * (HEIGHT - TOP - BOTTOM))
 
-    first, last = panel.x.ticks[0], panel.x.ticks[-1]
+    first = panel.x.ticks[0]
+    last = panel.x.ticks[-1]
     bottom = HEIGHT - BOTTOM
     parts = [text(left + LEFT, 14, panel.title, 12), text(left + LEFT, 28, panel.y.name, 10, "soft")]
     for tick, label in zip(panel.y.ticks, panel.y.labels, strict=True):
@@ -121,7 +127,8 @@ def _legend(left: float, top: float, lines: Sequence[Line]) -> list[str]:
     """Three rows at most, column by column."""
     parts: list[str] = []
     for at, line in enumerate(lines):
-        x, y = left + 130 * (at // 3), top + 14 * (at % 3)
+        x = left + 130 * (at // 3)
+        y = top + 14 * (at % 3)
         parts.append(f'<path class="{line.css}" d="M{number(x)} {number(y - 4)}h22"/>')
         parts.append(text(x + 28, y, line.name, 10))
     return parts
@@ -133,9 +140,11 @@ def matmul_error(inner: int, fidelity: str, dst: str, tf32: bool = False) -> flo
 
     The operands are what the registers hold, so the error is the matrix unit's alone. `dst`: fp32, bf16 or fp16.
     """
-    in0, in1 = _words(inner, dst, tf32, 1), _words(inner, dst, tf32, 2)
+    in0 = _words(inner, dst, tf32, 1)
+    in1 = _words(inner, dst, tf32, 2)
     exact = _values(in0, dst) @ np.swapaxes(_values(in1, dst), 0, 1)
-    tiles, faces = max(inner // 32, 1), min(inner // 16, 2)
+    tiles = max(inner // 32, 1)
+    faces = min(inner // 16, 2)
     out = np.zeros((1, OUTER * OUTER, 1024), np.uint32)
     operands: list[Any] = []
     # A row of `in0` and of `in1` is a row and a column of the product; tiles of input 1 stand the other way.

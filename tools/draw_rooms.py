@@ -12,7 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 Layers = Sequence[Sequence[str]]
 
-BOX, GAP, HEIGHT, MARGIN = 132, 10, 26, 12  # pixels
+BOX = 132
+GAP = 10
+HEIGHT = 26
+MARGIN = 12  # pixels
 
 
 def layers(container: str) -> Layers:

@@ -81,7 +81,8 @@ class Problem:
         for stage in stages(form):
             values = np.stack([[count[name] for count in self.counts] for name in stage.counts], 1)
             units = np.array([self._unit(column) for column in values.T])
-            self.columns[stage.name], self.units[stage.name] = values * units, units
+            self.columns[stage.name] = values * units
+            self.units[stage.name] = units
             self.fixed[stage.name] = self._fixed(stage)
             self.slices[stage.name] = slice(size, size + len(stage.counts))
             size += len(stage.counts)
@@ -171,7 +172,10 @@ def descend(problem: Problem, theta: np.ndarray, softness: float, steps: int) ->
             damping *= 5
         else:
             break
-        gain, best, theta, damping = best - found, found, trial, max(damping / 5, 1e-9)
+        gain = best - found
+        best = found
+        theta = trial
+        damping = max(damping / 5, 1e-9)
         predicted, slope = problem.run(theta, softness)
         deviation = np.log(predicted / problem.measured)
         if gain < 1e-6:
@@ -198,7 +202,8 @@ def solve(problem: Problem, seed: int, starts: int, hops: int) -> np.ndarray:
         for softness in SOFTNESS[-3 + hop % 2 : -1]:
             trial, found = descend(problem, trial, softness, 40)
         if found < best:
-            best, theta = found, trial
+            best = found
+            theta = trial
     return descend(problem, theta, SOFTNESS[-1], 300)[0]
 
 

@@ -73,7 +73,9 @@ def folded(title: str, names: list[str]) -> list[str]:
 
 def judged(case: Any) -> tuple[str, str]:
     """right, host, refused or wrong, and why."""
-    verdict, why, compiled = "right", "", None
+    verdict = "right"
+    why = ""
+    compiled = None
     try:
         compiled = be.compile(case.model)
     except be.UnsupportedError as error:
@@ -82,7 +84,8 @@ def judged(case: Any) -> tuple[str, str]:
         return "wrong", f"{type(error).__name__}: {error}"
     if compiled is None:
         try:
-            verdict, compiled = "host", be.compile_in_parts(case.model)
+            verdict = "host"
+            compiled = be.compile_in_parts(case.model)
         except be.UnsupportedError as error:
             return "refused", reason(error)
         except Exception as error:  # noqa: BLE001 - as above

@@ -181,7 +181,8 @@ def _reduced(netlist, fails):
     class Here:
         """Trials in this process: a mutant's kernels are compiled once."""
 
-        count, workers = 0, 1
+        count = 0
+        workers = 1
 
         def run(self, texts: list[str]) -> list[Outcome]:
             self.count += len(texts)
@@ -216,7 +217,8 @@ def is_of(code: Any, path: str, line: int) -> bool:
 
 def _called(function: Any) -> Iterator[Any]:
     """Codes of a function and of all that it may call, by the names in it."""
-    left, seen = [function], set[int]()
+    left = [function]
+    seen = set[int]()
     while left:
         one = left.pop()
         one = getattr(one, "py_func", one)

@@ -48,7 +48,8 @@ def page_for_site(text: str, name: str) -> str:
 
 def _with_links(text: str, link: Callable[[str, str], str]) -> str:
     def replaced(found: re.Match[str]) -> str:
-        words, target = found[1], found[2]
+        words = found[1]
+        target = found[2]
         if target.startswith(_ELSEWHERE):
             return found[0]
         return link(words, target)

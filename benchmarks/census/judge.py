@@ -37,13 +37,16 @@ def judge(row: Row, seed: int, write: Write) -> None:
             warnings.simplefilter("ignore")
             _judge(row, seed, write)
     except UnbuiltError as error:
-        row.verdict, row.why = "unbuilt", _shorten(str(error))
+        row.verdict = "unbuilt"
+        row.why = _shorten(str(error))
     except (be.UnsupportedError, be.HostError) as error:
         _refuse(row, str(error))
     except MemoryError as error:
-        row.verdict, row.why = "slow", _shorten(f"out of memory while {row.stage}: {error}")
+        row.verdict = "slow"
+        row.why = _shorten(f"out of memory while {row.stage}: {error}")
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one model is its row's
-        row.verdict, row.why = "crash", _shorten(f"{type(error).__name__}: {error} ({_place(error)})")
+        row.verdict = "crash"
+        row.why = _shorten(f"{type(error).__name__}: {error} ({_place(error)})")
     row.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     row.stage = "done"
     write(row)
@@ -108,7 +111,8 @@ def _compile(row: Row, model: Model) -> Any:
         row.verdict = "right"
         return compiled
     compiled = be.compile_in_parts(model.source, model.examples, **words)
-    row.verdict, row.on_host = "parted", row.operators
+    row.verdict = "parted"
+    row.on_host = row.operators
     return compiled
 
 
@@ -120,7 +124,8 @@ def _size(compiled: Any) -> tuple[int, int]:
 
 
 def _refuse(row: Row, message: str) -> None:
-    row.verdict, row.why = "refused", _shorten(message)
+    row.verdict = "refused"
+    row.why = _shorten(message)
     row.operators = refused_operators(message)
 
 
@@ -145,11 +150,13 @@ def _without_values(text: str) -> str:
 def _compare(row: Row, expected: Sequence[Any], outputs: Sequence[Any]) -> None:
     """Set the figures of the worst output, and the verdict if it is wrong."""
     if len(expected) != len(outputs):
-        row.verdict, row.why = "wrong", f"{len(outputs)} outputs, the original has {len(expected)}"
+        row.verdict = "wrong"
+        row.why = f"{len(outputs)} outputs, the original has {len(expected)}"
         return
     for number, (want, have) in enumerate(zip(expected, outputs, strict=True)):
         if want.shape != np.shape(have):
-            row.verdict, row.why = "wrong", f"output {number} is {np.shape(have)}, the original's {want.shape}"
+            row.verdict = "wrong"
+            row.why = f"output {number} is {np.shape(have)}, the original's {want.shape}"
             return
         _compare_output(row, number, want, have)
 

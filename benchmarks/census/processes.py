@@ -85,14 +85,18 @@ def _result(child: _Running, limits: Limits) -> Row:
         return row
     status = child.process.exitcode
     if status == -signal.SIGXCPU:
-        row.verdict, row.why = "slow", f"more than {limits.seconds} processor seconds, while {row.stage}"
+        row.verdict = "slow"
+        row.why = f"more than {limits.seconds} processor seconds, while {row.stage}"
         row.seconds[row.stage] = limits.seconds - sum(row.seconds.values())
     elif time.monotonic() > child.end:
-        row.verdict, row.why = "slow", f"more than {WALL * limits.seconds} seconds on the clock, while {row.stage}"
+        row.verdict = "slow"
+        row.why = f"more than {WALL * limits.seconds} seconds on the clock, while {row.stage}"
     elif status == -signal.SIGKILL:
-        row.verdict, row.why = "slow", f"killed while {row.stage}: out of memory?"
+        row.verdict = "slow"
+        row.why = f"killed while {row.stage}: out of memory?"
     else:
-        row.verdict, row.why = "crash", f"the process ended with {status} while {row.stage}"
+        row.verdict = "crash"
+        row.why = f"the process ended with {status} while {row.stage}"
     if row.verdict == "slow" and row.stage in ("starting", "building"):
         row.verdict = "unbuilt"
     return row

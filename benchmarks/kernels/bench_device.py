@@ -59,7 +59,9 @@ def once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, 
     with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
         for name, array in inputs:
             emulator.push(name, array)
-        start, cpu, system = time.perf_counter(), time.process_time(), _system()
+        start = time.perf_counter()
+        cpu = time.process_time()
+        system = _system()
         for program in job.programs:
             emulator.run(program, job.parameters)
         took.cpu.append(time.process_time() - cpu)
@@ -113,7 +115,8 @@ def main() -> int:
     print(f"{conditions()}; {args.threads} threads")
     heads = ("device", 8), ("format", 8), ("times", 6), ("cpu", 8), ("cpu", 8), ("times", 6), ("sys", 6), ("first", 6)
     print(" ".join(f"{name:>{width}}" for name, width in (*heads, ("MiB", 6), ("MiB", 6))), " netlist", flush=True)
-    sums, above = [0.0] * 4, 0
+    sums = [0.0] * 4
+    above = 0
     for job in selected(args):
         took = apart(job, args.threads, args.repeat, args.limit)
         if took is None:

@@ -70,7 +70,9 @@ def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, di
     left = rng.standard_normal((32 * rows, 32 * inner)).astype(np.float32)
     right = rng.standard_normal((32 * inner, 32 * cols)).astype(np.float32)
     product = np.empty((32 * rows, 32 * cols), np.float32)
-    a, b, out = tilized(left), tilized(right), tilized(product)
+    a = tilized(left)
+    b = tilized(right)
+    out = tilized(product)
     operands = [(x, np.arange(x.shape[1], dtype=np.int32), np.float32(0)) for x in (a, b)]
     for _, index, _ in operands:
         index.flags.writeable = False  # as those of a tile map

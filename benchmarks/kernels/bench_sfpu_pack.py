@@ -68,7 +68,8 @@ class Bench:
     def show(self, what: str, elements: int, work: Callable[[int, int], object], copied: NDArray[np.uint8]) -> None:
         """One line. `work` does the tiles from its first to before its second argument."""
         target = np.empty_like(copied)
-        seconds, copy = best(partial(self._shared, work)), best(lambda: np.copyto(target, copied))
+        seconds = best(partial(self._shared, work))
+        copy = best(lambda: np.copyto(target, copied))
         print(f"{what:44} {elements / seconds / 1e6:8.0f} M/s  {seconds / copy:6.1f} copies")
 
     def _shared(self, work: Callable[[int, int], object]) -> None:
@@ -101,7 +102,8 @@ def functions(bench: Bench, values: NDArray[np.uint32]) -> None:
         lambda start, stop: run(bound, "bf16", out, narrow, tiles=(start, stop)),
         moved,
     )
-    words, state = np.empty_like(values), seed_registers(1)
+    words = np.empty_like(values)
+    state = seed_registers(1)
 
     def draw(start: int, _stop: int) -> None:
         if start == 0:  # one generator: its words follow one another

@@ -64,7 +64,8 @@ def words(rng: np.random.Generator, tiles: int, register: str) -> NDArray[np.uin
 def best_of(call: Call, seconds: float) -> float:
     """Seconds of the fastest call, after one that compiles."""
     call()
-    best, end = np.inf, time.perf_counter() + seconds
+    best = np.inf
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.thread_time()
         call()
@@ -115,9 +116,11 @@ def print_product(
 def per_datum(rng: np.random.Generator, seconds: float) -> None:
     """The table of everything else."""
     dst = np.zeros((TILES, 1024), np.uint32)
-    a, b = words(rng, TILES, "Float16_b"), words(rng, TILES, "Float16_b")
+    a = words(rng, TILES, "Float16_b")
+    b = words(rng, TILES, "Float16_b")
     codes: dict[int, NDArray[Any]] = {8: rng.integers(0, 256, dst.shape).astype(np.uint8)}
-    codes[16], codes[32] = (a >> np.uint32(16)).astype(np.uint16), a
+    codes[16] = (a >> np.uint32(16)).astype(np.uint16)
+    codes[32] = a
     shared = rng.integers(100, 140, (TILES, 64)).astype(np.uint8)
     index = np.arange(TILES, dtype=np.int32)
     left_out = np.zeros(TILES, np.bool_)

@@ -41,7 +41,8 @@ def main() -> None:
         schedule = pipeline(tasks)
         middle = time.perf_counter()
         schedule.run()
-        describe, run = min(describe, middle - begin), min(run, time.perf_counter() - middle)
+        describe = min(describe, middle - begin)
+        run = min(run, time.perf_counter() - middle)
     print(f"{tasks} tasks: {describe:.2f} s to describe, {run:.2f} s to run")
 
 

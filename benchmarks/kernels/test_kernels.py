@@ -71,7 +71,8 @@ def test_quantise(benchmark, tiles, name):
 
 @pytest.mark.parametrize("name", ["ADD", "SUBTRACT", "MULTIPLY", "MAXIMUM"])
 def test_binary(benchmark, tiles, name):
-    out, other = np.empty_like(tiles), tiles.copy()
+    out = np.empty_like(tiles)
+    other = tiles.copy()
     code = getattr(binary, name)
     measure(
         benchmark,
@@ -92,7 +93,8 @@ def test_binary(benchmark, tiles, name):
 def test_function(benchmark, tiles, name):
     """In place, on fresh values each time: the copy is part of the time."""
     run, _ = FUNCTIONS[name]
-    source, work = np.abs(tiles) if name == "log" else tiles, np.empty_like(tiles)
+    source = np.abs(tiles) if name == "log" else tiles
+    work = np.empty_like(tiles)
 
     def once():
         work[...] = source
@@ -116,7 +118,8 @@ def test_reduce_z(benchmark, tiles):
 
 
 def test_splice(benchmark, tiles):
-    out, places = np.empty_like(tiles), np.arange(TILES, dtype=np.int32)
+    out = np.empty_like(tiles)
+    places = np.arange(TILES, dtype=np.int32)
     measure(benchmark, 2 * BYTES, place_tiles, 0, TILES, out, plain(tiles), places, places[::-1].copy())
 
 

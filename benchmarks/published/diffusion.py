@@ -57,7 +57,8 @@ class Decoded(nn.Module):
 def diffusion(size: int, width: int, layers: int, words: int, places: int) -> Diffusion:
     """One with random weights: latents of `size` places on a side, `width` channels at first and twice as many below,
     so many layers of text, words, and tokens of a prompt."""
-    library, text = importlib.import_module("diffusers"), importlib.import_module("transformers")
+    library = importlib.import_module("diffusers")
+    text = importlib.import_module("transformers")
     config = text.CLIPTextConfig(
         vocab_size=words,
         hidden_size=width,

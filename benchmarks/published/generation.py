@@ -52,7 +52,9 @@ class Past:
 
             def __init__(self, keys: Tensor, values: Tensor) -> None:
                 super().__init__()
-                self.keys, self.values, self.is_initialized = keys, values, True
+                self.keys = keys
+                self.values = values
+                self.is_initialized = True
                 self.new: Caches = ()
 
             def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> Caches:
@@ -79,7 +81,9 @@ class Decoder(nn.Module):
 
     def __init__(self, model: Any, length: int, given: int = 0) -> None:
         super().__init__()
-        self.model, self.length, self.given = model, length, given
+        self.model = model
+        self.length = length
+        self.given = given
 
     def forward(self, tokens: Tensor, positions: Tensor, *caches: Tensor) -> tuple[Tensor, ...]:
         """Scores [1, window, words], keys and values by layer."""
@@ -109,7 +113,8 @@ class T5Decoder(Decoder):
 
     def scores(self, tokens: Tensor, positions: Tensor, mask: Tensor, past: Past) -> Tensor:
         """See Decoder."""
-        decoder, cross = self.model.decoder, None
+        decoder = self.model.decoder
+        cross = None
         bias = torch.cat([self.rows[positions[0]].permute(1, 0, 2)[None], self.near], 3) + mask
         x = decoder.embed_tokens(tokens)
         for block in decoder.block:
@@ -146,7 +151,8 @@ class Encoder(nn.Module):
 
     def __init__(self, encoder: nn.Module, projections: Sequence[tuple[nn.Module, nn.Module]], heads: int) -> None:
         super().__init__()
-        self.encoder, self.heads = encoder, heads
+        self.encoder = encoder
+        self.heads = heads
         self.projections = nn.ModuleList(nn.ModuleList(pair) for pair in projections)
 
     def forward(self, source: Tensor) -> tuple[Tensor, ...]:

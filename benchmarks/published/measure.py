@@ -154,11 +154,13 @@ def _correlate(expected: Any, folder: Path, cell: Cell, precision: Precision) ->
 
 def _model(cell: Cell, compiled: Any, program: str) -> None:
     """The modelled pace, of a program where there are several, and what sets it."""
-    cell.ops, cell.inputs = len(compiled.placement.ops), compiled.placement.inputs
+    cell.ops = len(compiled.placement.ops)
+    cell.inputs = compiled.placement.inputs
     perf = compiled.perf(program) if program else compiled.perf()
     cell.rate = steps_per_second(compiled, program) if program else perf.inputs_per_second
     cell.epochs = len(perf.run.epochs) if program else compiled.placement.epochs
-    cell.bounds, cell.longest = bounds(perf.run), longest(perf.run)
+    cell.bounds = bounds(perf.run)
+    cell.longest = longest(perf.run)
 
 
 def _generate(compiled: Any, made: Generation, cell: Cell, precision: Precision) -> None:

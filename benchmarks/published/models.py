@@ -42,7 +42,8 @@ class Settings:
 
 
 LOW = Settings("Bfp8_b", "LoFi")
-WORMHOLE, GRAYSKULL = ("n150", "n300:1", "n300"), ("e75", "e150")
+WORMHOLE = ("n150", "n300:1", "n300")
+GRAYSKULL = ("e75", "e150")
 """Boards of the published columns; `n300:1` is one of the two chips."""
 
 
@@ -104,7 +105,8 @@ class Called(nn.Module):
 
     def __init__(self, inner: nn.Module, *names: str) -> None:
         super().__init__()
-        self.inner, self.names = inner, names
+        self.inner = inner
+        self.names = names
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """What the model gives first: scores, or hidden states."""
@@ -201,7 +203,9 @@ def _columns(*figures: float | None) -> dict[str, float]:
     return {board: figure for board, figure in zip(boards, figures, strict=True) if figure is not None}
 
 
-_IMAGES, _SENTENCES, _PACE = "images/s", "sentences/s", "tokens/s"
+_IMAGES = "images/s"
+_SENTENCES = "sentences/s"
+_PACE = "tokens/s"
 
 MODELS: Mapping[str, Model] = {
     model.name: model

@@ -29,7 +29,10 @@ class Newer:
     reason: str = ""
 
 
-_IMAGES, _FRAMES, _SENTENCES, _TOKENS = "images/s", "frames/s", "sentences/s", "tokens/s"
+_IMAGES = "images/s"
+_FRAMES = "frames/s"
+_SENTENCES = "sentences/s"
+_TOKENS = "tokens/s"
 NEWER: Final[tuple[Newer, ...]] = (
     Newer("ResNet-50", "n150", batch=16, figure=4700, unit=_IMAGES, row="resnet50"),
     Newer("ResNet-50", "n300", batch=32, figure=9200, unit=_IMAGES, row="resnet50"),

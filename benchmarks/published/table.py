@@ -181,7 +181,8 @@ def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
             cell = cells.get(key(name, board, "torch"))
             if cell is None or cell["problem"]:
                 continue
-            figure, ratio = model.figures.get(board), model.ratio(cell["rate"], board)
+            figure = model.figures.get(board)
+            ratio = model.ratio(cell["rate"], board)
             published = f"{figure:g} {model.unit}" if figure else "-"
             holds = _bound(cell["bounds"], cell.get("longest", ""))
             yield (
@@ -331,7 +332,8 @@ def _beside(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
     for cell in cells.values():
         if cell["form"] == "vendor":
             board = "e150" if cell["netlist"].startswith("grayskull") else "n150"
-            model, ours = models[cell["model"]], cells.get(key(cell["model"], board, "torch"))
+            model = models[cell["model"]]
+            ours = cells.get(key(cell["model"], board, "torch"))
             rate = f"{ours['rate']:.0f}" if ours and not ours["problem"] else "-"
             yield (
                 f"| {model.title} | `{cell['netlist']}` | {cell['rate']:.1f} | {cell['epochs']} "

@@ -208,7 +208,8 @@ def math_cycles(product: Product, blocking: Blocking) -> float:
 def in1_cycles(product: Product, blocking: Blocking) -> float:
     """Return the cycles until a block of in1 is in the cores of its column: read out of DRAM by the first one, then
     multicast."""
-    xs, ys = product.chip.worker_columns, product.chip.worker_rows
+    xs = product.chip.worker_columns
+    ys = product.chip.worker_rows
     heads = tuple((x, ys[0]) for x in xs)
     tiles = blocking.depth * blocking.block[1]
     read = _dram_cycles(product.arch, "read", heads, product.tile, tiles)
@@ -219,7 +220,8 @@ def in1_cycles(product: Product, blocking: Blocking) -> float:
 
 def in0_cycles(product: Product, blocking: Blocking) -> float:
     """Return the cycles until a block of in0 is in the cores of its row; in L1 the cores of the row hold it in turn."""
-    xs, ys = product.chip.worker_columns, product.chip.worker_rows
+    xs = product.chip.worker_columns
+    ys = product.chip.worker_rows
     heads = tuple((xs[0], y) for y in ys)
     tiles = blocking.depth * blocking.block[0]
     cycles = _dram_cycles(product.arch, "read", heads, product.tile, tiles) if product.in0_in_dram else 0.0
@@ -232,7 +234,8 @@ def output_cycles(product: Product, blocking: Blocking) -> float:
     """Return the cycles in which the last block of the result leaves for DRAM, 0 if it stays in L1."""
     if not product.out_in_dram:
         return 0.0
-    xs, ys = product.chip.worker_columns, product.chip.worker_rows
+    xs = product.chip.worker_columns
+    ys = product.chip.worker_rows
     cores = tuple((x, y) for y in ys for x in xs)
     height, width = blocking.block
     return _dram_cycles(product.arch, "write", cores, product.tile, height * width)

@@ -126,7 +126,8 @@ def _ends(row: Row) -> tuple[tuple[Core, ...], tuple[tuple[Core, ...], ...]]:
     """Return the cores of a row, and the partners of each."""
     if row.memory:
         return _dram_ends(row)
-    columns, rows = _COLUMNS[row.arch], _ROWS[row.arch]
+    columns = _COLUMNS[row.arch]
+    rows = _ROWS[row.arch]
     wide, tall = _extent(row)
     receivers = tuple((columns[x], rows[y]) for y in range(tall) for x in range(wide))
     first = (columns[0], rows[0])
@@ -143,7 +144,8 @@ def _ends(row: Row) -> tuple[tuple[Core, ...], tuple[tuple[Core, ...], ...]]:
 
 def _single_core(row: Row, first: Core, wide: int) -> Core:
     """Return the core that acts alone: in a corner of the receivers or, if it can, beside them."""
-    columns, rows = _COLUMNS[row.arch], _ROWS[row.arch]
+    columns = _COLUMNS[row.arch]
+    rows = _ROWS[row.arch]
     alone_inside = row.loopback or row.pattern == 2 or (not row.mechanism and row.pattern != 3)
     if alone_inside or (row.pattern == 3 and wide == len(columns)):
         return first
@@ -154,7 +156,8 @@ def _single_core(row: Row, first: Core, wide: int) -> Core:
 
 def _multicasters(row: Row, receivers: tuple[Core, ...]) -> tuple[Core, ...]:
     """Return the cores of a row or column that multicast: the receivers, or the line beside them."""
-    columns, rows = _COLUMNS[row.arch], _ROWS[row.arch]
+    columns = _COLUMNS[row.arch]
+    rows = _ROWS[row.arch]
     if row.loopback:
         return receivers
     if row.pattern == 7:
@@ -164,7 +167,8 @@ def _multicasters(row: Row, receivers: tuple[Core, ...]) -> tuple[Core, ...]:
 
 def _extent(row: Row) -> tuple[int, int]:
     """Return columns and rows of the grid of partners: a square, or the whole chip; a row or column is whole."""
-    wide, tall = len(_COLUMNS[row.arch]), len(_ROWS[row.arch])
+    wide = len(_COLUMNS[row.arch])
+    tall = len(_ROWS[row.arch])
     if row.pattern in (6, 7):
         return wide, 1
     if row.pattern in (8, 9):
@@ -177,7 +181,9 @@ def _extent(row: Row) -> tuple[int, int]:
 
 def _dram_ends(row: Row) -> tuple[tuple[Core, ...], tuple[tuple[Core, ...], ...]]:
     """Return the cores of a row with DRAM and their banks; each core begins with another bank."""
-    columns, rows, banks = _COLUMNS[row.arch], _ROWS[row.arch], BANKS[row.arch]
+    columns = _COLUMNS[row.arch]
+    rows = _ROWS[row.arch]
+    banks = BANKS[row.arch]
     cores = tuple((x, y) for y in rows for x in columns)
     if row.pattern not in SOME_TO_SOME:
         cores = cores[:1]

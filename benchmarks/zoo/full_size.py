@@ -19,8 +19,10 @@ class BasicBlock(nn.Module):
 
     def __init__(self, width_in: int, width: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
         self.downsample = _shortcut(width_in, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -35,9 +37,12 @@ class Bottleneck(nn.Module):
 
     def __init__(self, width_in: int, width: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(width_in, width, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv3, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
+        self.conv1 = nn.Conv2d(width_in, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
         self.downsample = _shortcut(width_in, 4 * width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -56,14 +61,17 @@ class ResNet(nn.Module):
 
     def __init__(self, block: type[BasicBlock] | type[Bottleneck], depths: tuple[int, ...]) -> None:
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
-        width, stages = 64, []
+        width = 64
+        stages = []
         for number, depth in enumerate(depths):
             for place in range(depth):
                 stages.append(block(width, 64 << number, 2 if number and not place else 1))
                 width = (64 << number) * block.expansion
-        self.layers, self.fc = nn.Sequential(*stages), nn.Linear(width, 1000)
+        self.layers = nn.Sequential(*stages)
+        self.fc = nn.Linear(width, 1000)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.layers(self.maxpool(fn.relu(self.bn1(self.conv1(x)))))
@@ -109,7 +117,8 @@ class MobileNetV2(nn.Module):
             for place in range(depth):
                 parts.append(InvertedResidual(width, out, 1 if place else stride, expand))
                 width = out
-        self.features, self.classifier = nn.Sequential(*parts, _convolved(320, 1280)), nn.Linear(1280, 1000)
+        self.features = nn.Sequential(*parts, _convolved(320, 1280))
+        self.classifier = nn.Linear(1280, 1000)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.features(x).mean((2, 3)))
@@ -139,7 +148,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, approximate: str = "none") -> None:
         super().__init__()
-        self.up, self.down, self.approximate = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), approximate
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+        self.approximate = approximate
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(fn.gelu(self.up(x), approximate=self.approximate))
@@ -150,8 +161,11 @@ class Block(nn.Module):
 
     def __init__(self, width: int, heads: int, *, norm_first: bool, epsilon: float, approximate: str = "none") -> None:
         super().__init__()
-        self.attention, self.mlp = Attention(width, heads), FeedForward(width, approximate)
-        self.norm1, self.norm2, self.norm_first = nn.LayerNorm(width, epsilon), nn.LayerNorm(width, epsilon), norm_first
+        self.attention = Attention(width, heads)
+        self.mlp = FeedForward(width, approximate)
+        self.norm1 = nn.LayerNorm(width, epsilon)
+        self.norm2 = nn.LayerNorm(width, epsilon)
+        self.norm_first = norm_first
 
     def forward(self, x: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         if self.norm_first:
@@ -166,7 +180,9 @@ class Bert(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.word, self.position, self.kind = nn.Embedding(30522, 768), nn.Embedding(512, 768), nn.Embedding(2, 768)
+        self.word = nn.Embedding(30522, 768)
+        self.position = nn.Embedding(512, 768)
+        self.kind = nn.Embedding(2, 768)
         self.norm = nn.LayerNorm(768, 1e-12)
         self.encoder = nn.ModuleList(Block(768, 12, norm_first=False, epsilon=1e-12) for _ in range(12))
         self.pooler = nn.Linear(768, 768)
@@ -184,7 +200,8 @@ class Gpt2(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(50257, 768), nn.Embedding(1024, 768)
+        self.wte = nn.Embedding(50257, 768)
+        self.wpe = nn.Embedding(1024, 768)
         self.h = nn.ModuleList(Block(768, 12, norm_first=True, epsilon=1e-5, approximate="tanh") for _ in range(12))
         self.ln_f = nn.LayerNorm(768)
         nn.init.normal_(self.wte.weight, std=0.02)
@@ -205,7 +222,8 @@ class Vit(nn.Module):
         self.token = nn.Parameter(torch.randn(1, 1, 768) * 0.02)
         self.position = nn.Parameter(torch.randn(1, 197, 768) * 0.02)
         self.encoder = nn.ModuleList(Block(768, 12, norm_first=True, epsilon=1e-6) for _ in range(12))
-        self.norm, self.head = nn.LayerNorm(768, 1e-6), nn.Linear(768, 1000)
+        self.norm = nn.LayerNorm(768, 1e-6)
+        self.head = nn.Linear(768, 1000)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.patch(x).flatten(2).transpose(1, 2)
@@ -231,9 +249,11 @@ class T5Layer(nn.Module):
 
     def __init__(self, width: int, heads: int, inner: int, *, crossed: bool) -> None:
         super().__init__()
-        self.attention, self.norm1 = Attention(width, heads, bias=False), RmsNorm(width)
+        self.attention = Attention(width, heads, bias=False)
+        self.norm1 = RmsNorm(width)
         self.cross, self.norm2 = (Attention(width, heads, bias=False), RmsNorm(width)) if crossed else (None, None)
-        self.wi, self.wo = nn.Linear(width, inner, bias=False), nn.Linear(inner, width, bias=False)
+        self.wi = nn.Linear(width, inner, bias=False)
+        self.wo = nn.Linear(inner, width, bias=False)
         self.norm3 = RmsNorm(width)
 
     def forward(self, x: Tensor, bias: Tensor, other: Tensor | None = None) -> Tensor:
@@ -249,17 +269,22 @@ class T5(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.shared = nn.Embedding(32128, 512)
-        self.encoder_bias, self.decoder_bias = nn.Embedding(32, 8), nn.Embedding(32, 8)
+        self.encoder_bias = nn.Embedding(32, 8)
+        self.decoder_bias = nn.Embedding(32, 8)
         self.encoder = nn.ModuleList(T5Layer(512, 8, 2048, crossed=False) for _ in range(6))
         self.decoder = nn.ModuleList(T5Layer(512, 8, 2048, crossed=True) for _ in range(6))
-        self.encoder_norm, self.decoder_norm = RmsNorm(512), RmsNorm(512)
+        self.encoder_norm = RmsNorm(512)
+        self.decoder_norm = RmsNorm(512)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        x, n, m = self.shared(source), source.shape[1], target.shape[1]
+        x = self.shared(source)
+        n = source.shape[1]
+        m = target.shape[1]
         bias = self.encoder_bias(_buckets(n, both=True)).permute(2, 0, 1)[None]
         for layer in self.encoder:
             x = layer(x, bias)
-        x, y = self.encoder_norm(x), self.shared(target)
+        x = self.encoder_norm(x)
+        y = self.shared(target)
         bias = self.decoder_bias(_buckets(m, both=False)).permute(2, 0, 1)[None] + torch.full((m, m), -1e9).triu(1)
         for layer in self.decoder:
             y = layer(y, bias, x)
@@ -269,9 +294,11 @@ class T5(nn.Module):
 def _buckets(size: int, *, both: bool) -> Tensor:
     """T5's relative positions: exact when near, by logarithm when far, 32 in all."""
     distance = torch.arange(size)[None, :] - torch.arange(size)[:, None]
-    count, offset = 32, torch.zeros_like(distance)
+    count = 32
+    offset = torch.zeros_like(distance)
     if both:
-        count, offset = 16, 16 * (distance > 0).long()
+        count = 16
+        offset = 16 * (distance > 0).long()
         distance = distance.abs()
     else:
         distance = (-distance).clamp(min=0)
@@ -285,9 +312,13 @@ class LlamaLayer(nn.Module):
 
     def __init__(self, width: int, heads: int, groups: int, inner: int) -> None:
         super().__init__()
-        self.heads, self.groups, self.size = heads, groups, width // heads
-        self.input_norm, self.post_norm = RmsNorm(width), RmsNorm(width)
-        self.q_proj, self.o_proj = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.heads = heads
+        self.groups = groups
+        self.size = width // heads
+        self.input_norm = RmsNorm(width)
+        self.post_norm = RmsNorm(width)
+        self.q_proj = nn.Linear(width, width, bias=False)
+        self.o_proj = nn.Linear(width, width, bias=False)
         self.k_proj, self.v_proj = (nn.Linear(width, groups * self.size, bias=False) for _ in range(2))
         self.gate_proj, self.up_proj = (nn.Linear(width, inner, bias=False) for _ in range(2))
         self.down_proj = nn.Linear(inner, width, bias=False)
@@ -314,7 +345,8 @@ class Llama(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers, self.norm = nn.ModuleList(LlamaLayer(2048, 32, 8, 8192) for _ in range(4)), RmsNorm(2048)
+        self.layers = nn.ModuleList(LlamaLayer(2048, 32, 8, 8192) for _ in range(4))
+        self.norm = RmsNorm(2048)
         angle = torch.arange(128)[:, None] / 10000 ** (torch.arange(0, 64, 2) / 64)
         self.register_buffer("cos", torch.cat([angle.cos()] * 2, -1))
         self.register_buffer("sin", torch.cat([angle.sin()] * 2, -1))
@@ -333,7 +365,8 @@ class WhisperEncoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv1, self.conv2 = nn.Conv1d(80, 384, 3, padding=1), nn.Conv1d(384, 384, 3, stride=2, padding=1)
+        self.conv1 = nn.Conv1d(80, 384, 3, padding=1)
+        self.conv2 = nn.Conv1d(384, 384, 3, stride=2, padding=1)
         rate = torch.exp(-math.log(10000) / 191 * torch.arange(192))
         angle = torch.arange(1500)[:, None] * rate[None, :]
         self.register_buffer("position", torch.cat([angle.sin(), angle.cos()], 1))

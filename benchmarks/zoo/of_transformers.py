@@ -329,7 +329,8 @@ class Called(nn.Module):
 
     def __init__(self, inner: nn.Module, names: tuple[str, ...]) -> None:
         super().__init__()
-        self.inner, self.names = inner, names
+        self.inner = inner
+        self.names = names
 
     def forward(self, *inputs: Tensor) -> Tensor:
         words = dict(zip(self.names, inputs, strict=True))
@@ -397,7 +398,8 @@ def built(word: str, cls: str, words: Mapping[str, Any], given: str) -> Source:
 
 
 def _inputs(given: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
-    tokens, size = torch.randint(3, 200, (1, 19)), words.get("image_size", 64)
+    tokens = torch.randint(3, 200, (1, 19))
+    size = words.get("image_size", 64)
     edge = size[0] if isinstance(size, list) else size
     found: dict[str, dict[str, Tensor]] = {
         "ids": {"input_ids": tokens},

@@ -18,7 +18,8 @@ def settled(module: nn.Module) -> nn.Module:
     """In eval mode, with statistics of batch norms that are not 0 and 1."""
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d | nn.BatchNorm1d):
-            mean, variance = part.running_mean, part.running_var
+            mean = part.running_mean
+            variance = part.running_var
             assert mean is not None
             assert variance is not None
             nn.init.uniform_(mean, -0.5, 0.5)
@@ -116,9 +117,12 @@ class Halves(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second = nn.Conv2d(2, 12, 3, padding=1), nn.Conv2d(12, 20, 3, padding=1)
-        self.third, self.up = nn.Conv2d(20, 30, 3, padding=1), nn.ConvTranspose2d(30, 20, 2, 2)
-        self.fourth, self.last = nn.Conv2d(40, 12, 3, padding=1), nn.Conv2d(24, 2, 1)
+        self.first = nn.Conv2d(2, 12, 3, padding=1)
+        self.second = nn.Conv2d(12, 20, 3, padding=1)
+        self.third = nn.Conv2d(20, 30, 3, padding=1)
+        self.up = nn.ConvTranspose2d(30, 20, 2, 2)
+        self.fourth = nn.Conv2d(40, 12, 3, padding=1)
+        self.last = nn.Conv2d(24, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         one = fn.relu(self.first(x))
@@ -387,7 +391,8 @@ def linear_attention() -> Source:
 
     def forward(self: Any, x: Tensor) -> Tensor:
         q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
-        q, k = fn.elu(q) + 1, fn.elu(k) + 1
+        q = fn.elu(q) + 1
+        k = fn.elu(k) + 1
         return x + (q @ (k.transpose(1, 2) @ v)) / (q @ k.sum(1, keepdim=True).transpose(1, 2))
 
     return Function(forward, **layers), (torch.randn(2, 64, 32),)

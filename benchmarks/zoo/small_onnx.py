@@ -52,7 +52,8 @@ def quantised(module: Any, inputs: Sequence[Any]) -> Source:
             return self.left.pop() if self.left else None
 
     with tempfile.TemporaryDirectory() as folder:
-        plain, done = Path(folder) / "plain.onnx", Path(folder) / "quantised.onnx"
+        plain = Path(folder) / "plain.onnx"
+        done = Path(folder) / "quantised.onnx"
         names = [f"x{number}" for number in range(len(inputs))]
         torch.onnx.export(module, tuple(inputs), plain, input_names=names, dynamo=False, opset_version=17)
         options = {"ActivationSymmetric": True, "WeightSymmetric": True}

@@ -46,7 +46,8 @@ class SqueezeExcite(nn.Module):
         super().__init__()
         inner = max(8, (width // 4 + 4) // 8 * 8)
         inner += 8 if inner < 0.9 * width / 4 else 0
-        self.reduce, self.expand = nn.Conv2d(width, inner, 1), nn.Conv2d(inner, width, 1)
+        self.reduce = nn.Conv2d(width, inner, 1)
+        self.expand = nn.Conv2d(inner, width, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape."""
@@ -103,7 +104,8 @@ class MobileNetV3(nn.Module):
         self.stem = nn.Sequential(_norm(3, 16, 3, 2), nn.Hardswish())
         self.blocks = nn.Sequential(*blocks)
         self.last = nn.Sequential(_norm(160, 960, 1), nn.Hardswish())
-        self.head, self.classifier = nn.Conv2d(960, 1280, 1), nn.Linear(1280, 1000)
+        self.head = nn.Conv2d(960, 1280, 1)
+        self.classifier = nn.Linear(1280, 1000)
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of an image [1, 3, 224, 224]."""
@@ -175,7 +177,8 @@ class Narrow(nn.Module):
 
     def __init__(self, width: int, *, adds: bool) -> None:
         super().__init__()
-        self.path, self.adds = nn.Sequential(_silu(width, width), _silu(width, width, 3)), adds
+        self.path = nn.Sequential(_silu(width, width), _silu(width, width, 3))
+        self.adds = adds
 
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape."""
@@ -189,7 +192,8 @@ class Split(nn.Module):
         super().__init__()
         half = width // 2
         self.through = nn.Sequential(_silu(width_in, half), *(Narrow(half, adds=adds) for _ in range(depth)))
-        self.past, self.last = _silu(width_in, half), _silu(width, width)
+        self.past = _silu(width_in, half)
+        self.last = _silu(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Of `width` channels."""
@@ -201,7 +205,8 @@ class Pooled(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.last = _silu(width, width // 2), _silu(2 * width, width)
+        self.first = _silu(width, width // 2)
+        self.last = _silu(2 * width, width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape."""
@@ -221,10 +226,14 @@ class YoloV5(nn.Module):
         )
         self.middle = nn.Sequential(_silu(128, 256, 3, 2), Split(256, 256, 3))
         self.coarse = nn.Sequential(_silu(256, 512, 3, 2), Split(512, 512, 1), Pooled(512))
-        self.narrow1, self.narrow2 = _silu(512, 256), _silu(256, 128)
-        self.up1, self.up2 = Split(512, 256, 1, adds=False), Split(256, 128, 1, adds=False)
-        self.shrink1, self.shrink2 = _silu(128, 128, 3, 2), _silu(256, 256, 3, 2)
-        self.down1, self.down2 = Split(256, 256, 1, adds=False), Split(512, 512, 1, adds=False)
+        self.narrow1 = _silu(512, 256)
+        self.narrow2 = _silu(256, 128)
+        self.up1 = Split(512, 256, 1, adds=False)
+        self.up2 = Split(256, 128, 1, adds=False)
+        self.shrink1 = _silu(128, 128, 3, 2)
+        self.shrink2 = _silu(256, 256, 3, 2)
+        self.down1 = Split(256, 256, 1, adds=False)
+        self.down2 = Split(512, 512, 1, adds=False)
         self.heads = nn.ModuleList(nn.Conv2d(width, 255, 1) for width in (128, 256, 512))
         for number, stride in enumerate((8, 16, 32)):
             axis = torch.arange(size // stride)
@@ -265,11 +274,14 @@ class CachedLayer(nn.Module):
     def __init__(self, width: int, heads: int, inner: int, memory: int) -> None:
         super().__init__()
         self.heads = heads
-        self.norm1, self.norm2, self.norm3 = RmsNorm(width), RmsNorm(width), RmsNorm(width)
+        self.norm1 = RmsNorm(width)
+        self.norm2 = RmsNorm(width)
+        self.norm3 = RmsNorm(width)
         self.q, self.k, self.v, self.o, self.cross_q, self.cross_o = (
             nn.Linear(width, width, bias=False) for _ in range(6)
         )
-        self.wi, self.wo = nn.Linear(width, inner, bias=False), nn.Linear(inner, width, bias=False)
+        self.wi = nn.Linear(width, inner, bias=False)
+        self.wo = nn.Linear(inner, width, bias=False)
         for name in ("cross_k", "cross_v"):
             self.register_buffer(name, torch.randn(1, heads, memory, width // heads))
 
@@ -283,7 +295,9 @@ class CachedLayer(nn.Module):
         """The layer's result, its own keys and values."""
         batch, count, width = x.shape
         y = self.norm1(x)
-        q, k, v = self._split(self.q(y)), self._split(self.k(y)), self._split(self.v(y))
+        q = self._split(self.q(y))
+        k = self._split(self.k(y))
+        v = self._split(self.v(y))
         scores = q @ torch.cat([keys, k], 2).transpose(2, 3) + mask
         mixed = torch.softmax(scores, -1) @ torch.cat([values, v], 2)
         x = x + self.o(mixed.transpose(1, 2).reshape(batch, count, width))
@@ -310,7 +324,8 @@ class T5Decoder(nn.Module):
     def forward(self, tokens: Tensor, mask: Tensor, memory_mask: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
         """Tokens [1, 32]; masks of ones and zeros, [1, 1, 1, 512] and [1, 1, 1, 64]."""
         x = self.shared(tokens)
-        far, memory_far = self.bias + (1 - mask) * -1e9, (1 - memory_mask) * -1e9
+        far = self.bias + (1 - mask) * -1e9
+        memory_far = (1 - memory_mask) * -1e9
         kept: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             x, *own = layer(x, far, memory_far, *past[2 * number : 2 * number + 2])

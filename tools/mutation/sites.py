@@ -101,7 +101,8 @@ def at_lines(path: Path, sources: Collection[str]) -> Iterator[Mutant]:
 
 def _ranked(path: Path, seed: int) -> Iterator[tuple[bytes, Path, int]]:
     text = path.read_text(encoding="utf-8")
-    lines, alike = text.splitlines(), Counter[str]()
+    lines = text.splitlines()
+    alike = Counter[str]()
     for number, (node, _) in enumerate(_sites(ast.parse(text))):
         line = lines[node.lineno - 1].strip()
         name = f"{seed} {path.relative_to(ROOT).as_posix()} {alike[line]} {line}"

@@ -100,7 +100,8 @@ class PytorchCv(LibrarySource):
         with torch.device("meta"):
             model = provider._models[name]()
         check_size(sum(parameter.numel() for parameter in model.parameters()))
-        channels, own = getattr(model, "in_channels", 3), getattr(model, "in_size", (224, 224))
+        channels = getattr(model, "in_channels", 3)
+        own = getattr(model, "in_size", (224, 224))
         for size, words in (((64, 64), {"in_size": (64, 64)}), ((64, 64), {}), (own, {})):
             try:
                 model = provider._models[name](**words).eval()
@@ -152,7 +153,8 @@ class OpenClip(LibrarySource):
         """Return both towers, with an image and words."""
         package = importlib.import_module("open_clip")
         words = shrink_words(package.get_model_config(name))
-        text, image = words["text_cfg"], words["vision_cfg"]
+        text = words["text_cfg"]
+        image = words["vision_cfg"]
         if "hf_model_name" in text:
             raise ValueError("its tower of words is a model of transformers, which is not shipped with it")
         kind = package.CoCa if "multimodal_cfg" in words else package.CustomTextCLIP
