@@ -3,7 +3,9 @@
 import importlib.util
 import json
 import re
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from shared_files import SHARED
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
 
-from published import __main__, generation, table  # noqa: E402 - only where torch is
+from published import __main__, extras, generation, table  # noqa: E402 - only where torch is
 from published.measure import measure  # noqa: E402
 from published.models import GRAYSKULL, MODELS, WORMHOLE, Model, Settings  # noqa: E402
 
@@ -69,6 +71,32 @@ def cell(board="n150", form="torch", **more):
         "pcc": {"ideal": 0.99999, "device": 0.9},
         **more,
     }
+
+
+def test_a_missing_library_is_named_with_its_extra_and_its_rows_stay(monkeypatch, capsys, tmp_path):
+    results = tmp_path / "results.json"
+    monkeypatch.setattr(__main__, "RESULTS", results)
+    monkeypatch.setattr(__main__, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(__main__, "_model_vendor_netlists", lambda: None)
+    monkeypatch.setattr(extras, "find_spec", lambda package: None if package == "yolov5" else "installed")
+    monkeypatch.setattr("sys.argv", ["published", "--only", "yolov5s"])
+    assert __main__.main() == 0
+    assert not results.exists()
+    assert "yolov5s is left out: yolov5 is not installed: it comes with the extra `yolo`" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["published", "--cell", "yolov5s", "n150", "torch"])
+    assert __main__.main() == 2
+    assert "published: yolov5 is not installed" in capsys.readouterr().err
+
+
+def test_every_library_of_the_models_has_an_extra_that_installs_it():
+    root = Path(__file__).parents[1]
+    declared = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for model in MODELS.values():
+        if model.package:
+            lines = declared[extras.EXTRAS[model.package]]
+            assert any(re.match(rf"{model.package}\b", line) for line in lines), model.package
+        else:
+            assert "benchmarks/" in model.library
 
 
 def test_norms_are_fitted_to_the_input():
@@ -223,7 +251,7 @@ def two_programs():
     import t5
 
     torch.manual_seed(0)
-    model = generation.sharpened(t5.T5(100, 64, 2, 1, 32, 64))
+    model = generation.sharpen(t5.T5(100, 64, 2, 1, 32, 64))
     encode, decode = t5.Encode(model).eval(), t5.Decode(model).eval()
     source = torch.randint(0, 100, (1, 32))
     given = model.encode(source)

@@ -9,7 +9,7 @@
 
 Throughput is modelled, and the search is counted, not timed: rows are the same on any machine, but for their processor
 seconds. Each case runs in a process of its own and adds its rows to benchmarks/ablation/rows.jsonl. Published models
-need the extra `zoo`.
+need the extra `zoo`, and YOLOv5 the extra `yolo` instead.
 """
 
 import argparse
@@ -17,11 +17,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from buda_emu.support.errors import HostError
+
 from .table import RESULTS, keep, read, table, write_page
 
 
 def main() -> int:
-    """Measure what is asked for, and write the table."""
+    """Measure the cases that are asked for, and write the table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ablation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -38,7 +40,11 @@ def main() -> int:
     from .cases import CASES
 
     if args.case:
-        _measure(args.case, args.parts, args.results)
+        try:
+            _measure(args.case, args.parts, args.results)
+        except HostError as error:
+            print(f"ablation: {args.case}: {error}", file=sys.stderr)
+            return 2
         return 0
     if args.list:
         print("\n".join(CASES))
@@ -52,18 +58,18 @@ def main() -> int:
 
 
 def _measure(name: str, parts: list[str], results: Path) -> None:
-    """Add the rows of a case that are missing, of some parts or of all."""
+    """Measure a case, as it is and without each of some parts (all if none is named), and add the missing rows."""
     from buda_emu.compiler.search_parts import ALL_PARTS
 
     from .cases import CASES
     from .measure import rows
 
-    known = read(results).get(name, {})
-    missing = [part for part in parts or ALL_PARTS if part not in known]
+    measured_parts = read(results).get(name, {})
+    missing = [part for part in parts or ALL_PARTS if part not in measured_parts]
     if not missing:
         return
     commit = _commit()
-    for row in rows(CASES[name], missing, with_base="" not in known):
+    for row in rows(CASES[name], missing, with_base="" not in measured_parts):
         keep({"model": name, "commit": commit, **row}, results)
 
 
@@ -75,7 +81,7 @@ def _commit() -> str:
 
 
 def _git(*words: str) -> str:
-    """Return what git says in this folder."""
+    """Return what git prints in this folder."""
     folder = Path(__file__).parent
     return subprocess.run(["git", *words], stdout=subprocess.PIPE, text=True, check=False, cwd=folder).stdout.strip()
 

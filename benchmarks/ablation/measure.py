@@ -41,7 +41,7 @@ class Asked(frozenset[str]):
 
 @dataclass(frozen=True)
 class _Search:
-    """What a search was asked for."""
+    """The arguments of a search, so that it can run again without some parts."""
 
     graphs: Sequence[TileGraph]
     target: Target
@@ -67,20 +67,20 @@ class _Search:
 
 @contextmanager
 def _searches(asked: Asked) -> Generator[list[_Search]]:
-    """Record the searches of a compilation, and the parts that they ask for. Those of low effort, which choose what is
-    searched, do not count."""
-    found: list[_Search] = []
+    """Record the searches of a compilation and, in `asked`, the parts that they ask for. Searches of low effort, which
+    choose what is searched, do not count."""
+    searches: list[_Search] = []
 
     def record(
         graphs: Sequence[TileGraph], target: Target, objective: Objective, *, entries: int = 2
     ) -> tuple[int, Placement]:
         if objective.effort != "low":
-            found.append(_Search(graphs, target, objective, entries))
+            searches.append(_Search(graphs, target, objective, entries))
             objective = replace(objective, without=asked)
         return place_best(graphs, target, objective, entries=entries)
 
     with patch.object(pipeline, "place_best", record):
-        yield found
+        yield searches
 
 
 def rows(case: Case, parts: Sequence[str], *, with_base: bool) -> Iterator[Row]:

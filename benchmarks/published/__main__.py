@@ -6,8 +6,9 @@
     python -m benchmarks.published --boards n150 --forms torch --checks ideal
     python -m benchmarks.published --page                # only write docs/compile/published.md anew
 
-Needs the extra `zoo`. Each cell runs in a process of its own; results stay in benchmarks/published/results.json, and
-docs/compile/published.md is written from them.
+Needs the extra `zoo` and, for YOLOv5 alone and in an environment of its own, the extra `yolo`. Rows whose library is not
+installed are left as they are. Each cell runs in a process of its own; results stay in
+benchmarks/published/results.json, and docs/compile/published.md is written from them.
 """
 
 import argparse
@@ -15,17 +16,25 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from buda_emu.support.errors import HostError
+
+from .extras import missing_library, require_library
 from .table import PAGE, RESULTS, ROOT, keep, key, missing, page, read
 
 if TYPE_CHECKING:
     from .measure import Cell
+    from .models import Model
 
 
 def main() -> int:
-    """Measure what is asked for, and write the page."""
+    """Measure the cells that are asked for, and write the page."""
+    if problem := missing_library("torch"):
+        print(f"published: {problem}", file=sys.stderr)
+        return 2
     from .models import MODELS
 
     parser = argparse.ArgumentParser(
@@ -42,87 +51,114 @@ def main() -> int:
     parser.add_argument("--cell", nargs=3, metavar=("NAME", "BOARD", "FORM"), help="measure it here, print it as JSON")
     args = parser.parse_args()
     if args.cell:
-        return _cell(args)
-    wanted = [] if args.page else missing(read(RESULTS), MODELS, args.boards, args.forms, again=args.only)
-    for number, (name, board, form) in enumerate(wanted, 1):
-        print(f"[{number} of {len(wanted)}] {name} {board} {form}", file=sys.stderr, flush=True)
-        begin = time.perf_counter()
-        found = _measured(args, name, board, form)
-        keep(RESULTS, found)
-        said = f"{found['problem'] or _said(found)}, {time.perf_counter() - begin:.0f} s"
-        print(f"    {said}", file=sys.stderr, flush=True)
+        return _measure_here(args)
+    waiting: list[tuple[str, str, str]] = []
     if not args.page:
-        _vendor()
+        cells = missing(read(RESULTS), MODELS, args.boards, args.forms, again=args.only)
+        waiting = _with_libraries(cells, MODELS)
+    for number, (name, board, form) in enumerate(waiting, 1):
+        print(f"[{number} of {len(waiting)}] {name} {board} {form}", file=sys.stderr, flush=True)
+        begin = time.perf_counter()
+        cell = _measure_in_process(args, name, board, form)
+        keep(RESULTS, cell)
+        summary = f"{cell['problem'] or _summarize(cell)}, {time.perf_counter() - begin:.0f} s"
+        print(f"    {summary}", file=sys.stderr, flush=True)
+    if not args.page:
+        _model_vendor_netlists()
     PAGE.write_text(page(read(RESULTS), MODELS))
     print(f"wrote {PAGE}")
     return 0
 
 
-def _measured(args: argparse.Namespace, name: str, board: str, form: str) -> dict[str, object]:
-    """What a process of its own says of a cell at last; what ends it before it says anything is the cell's problem."""
+def _with_libraries(cells: Sequence[tuple[str, str, str]], models: "Mapping[str, Model]") -> list[tuple[str, str, str]]:
+    """Return the cells of models whose library is installed, and print which extra each of the other models needs."""
+    problems: dict[str, str] = {}
+    for name, _, form in cells:
+        packages = [models[name].package, "onnx" if form == "onnx" else ""]
+        for package in filter(None, packages):
+            if problem := missing_library(package):
+                problems[name] = problem
+    for name, problem in problems.items():
+        print(f"{name} is left out: {problem}", file=sys.stderr, flush=True)
+    return [cell for cell in cells if cell[0] not in problems]
+
+
+def _measure_in_process(args: argparse.Namespace, name: str, board: str, form: str) -> dict[str, object]:
+    """Measure a cell in a process of its own and return it as JSON. If the process ends without a result, the cell's
+    problem says so."""
     command = [sys.executable, "-m", "benchmarks.published", "--cell", name, board, form, "--effort", args.effort]
-    done = subprocess.run([*command, "--checks", *args.checks], stdout=subprocess.PIPE, text=True, check=False)
+    process = subprocess.run([*command, "--checks", *args.checks], stdout=subprocess.PIPE, text=True, check=False)
     try:
-        return json.loads(done.stdout.splitlines()[-1])
+        return json.loads(process.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        why = "killed: out of memory?" if done.returncode < 0 else f"ended with exit code {done.returncode}"
+        why = "killed: out of memory?" if process.returncode < 0 else f"ended with exit code {process.returncode}"
         return {"model": name, "board": board, "form": form, "problem": f"the process {why}"}
 
 
-def _vendor() -> None:
-    """Model the vendor's own netlists of these networks, where they are beside the project and not known yet."""
+def _model_vendor_netlists() -> None:
+    """Add modelled cells of the vendor's own netlists of these networks, where the netlists are beside the project and
+    not modelled yet."""
     from placing import BENCHMARKS, vendor
 
     from .models import VENDOR
 
-    known = read(RESULTS)
+    cells = read(RESULTS)
     for name, netlists in VENDOR.items():
         for netlist in netlists:
             path = BENCHMARKS / f"{netlist}.yaml"
-            if path.exists() and key(name, netlist, "vendor") not in known:
+            if path.exists() and key(name, netlist, "vendor") not in cells:
                 rate, epochs = vendor(path)
                 cell = {"model": name, "board": netlist, "form": "vendor", "netlist": netlist, "problem": ""}
                 keep(RESULTS, {**cell, "rate": rate, "epochs": epochs})
 
 
-def _said(cell: dict[str, object]) -> str:
+def _summarize(cell: dict[str, object]) -> str:
+    """Return the figures of a measured cell as one line."""
     return f"{cell['rate']:.0f} a second, compiled in {cell['seconds']:.0f} s, PCC {cell['pcc']}"
 
 
-def _cell(args: argparse.Namespace) -> int:
+def _measure_here(args: argparse.Namespace) -> int:
+    """Measure the cell that `--cell` names in this process, and print it as JSON before each run and at the end."""
     from .measure import measure
     from .models import MODELS
 
     name, board, form = args.cell
-    found = measure(
+    try:
+        require_library(MODELS[name].package)
+    except HostError as error:
+        print(f"published: {error}", file=sys.stderr)
+        return 2
+    cell = measure(
         MODELS[name],
         board,
         form,
         args.checks,
-        _commit(),
-        args.effort,
-        lambda text: print(f"    {text}", file=sys.stderr, flush=True),
-        _show,
+        commit=_commit(),
+        effort=args.effort,
+        tell=lambda text: print(f"    {text}", file=sys.stderr, flush=True),
+        show=_show,
     )
-    _show(found)
+    _show(cell)
     return 0
 
 
 def _commit() -> str:
-    """The commit, with a `+` where anything but the results and their page was changed."""
-    own = [f":(top,exclude){path.relative_to(ROOT)}" for path in (RESULTS, PAGE)]
+    """Return the commit, with a `+` if anything but the results and their page was changed."""
+    outputs = [f":(top,exclude){path.relative_to(ROOT)}" for path in (RESULTS, PAGE)]
     number = _git("rev-parse", "--short", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":(top)", *own)
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":(top)", *outputs)
     return f"{number}{'+' if changed else ''}" if number else "unknown"
 
 
 def _git(*words: str) -> str:
+    """Return what git prints in this folder; empty outside of a repository."""
     return subprocess.run(
         ["git", *words], stdout=subprocess.PIPE, text=True, check=False, cwd=Path(__file__).parent
     ).stdout.strip()
 
 
 def _show(cell: "Cell") -> None:
+    """Print a cell as one line of JSON."""
     print(json.dumps(cell.as_json()), flush=True)
 
 

@@ -13,14 +13,15 @@ from torch import Tensor, nn
 from .models import Called
 
 GUIDANCE = 7.5
-"""How far beyond what is seen without the prompt a step goes."""
+"""The factor by which a step follows the prompt beyond the prediction without it."""
 Part = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Diffusion:
-    """`text`: tokens [1, n] to states; `unet`: latents, time and states to noise; `decoder`: latents to an image;
-    `scheduler` makes a new one, told the number of steps. `scale`: of the latents as the decoder takes them."""
+    """The parts of Stable Diffusion. `text` turns tokens [1, n] into states, `unet` latents, time and states into
+    noise, and `decoder` latents into an image. `scheduler` makes a new scheduler for a number of steps, and `scale`
+    is the factor by which the decoder's latents are divided."""
 
     text: nn.Module
     unet: nn.Module
@@ -29,37 +30,39 @@ class Diffusion:
     scale: float
 
     def image(self, parts: Sequence[Part], prompts: Sequence[Tensor], latents: Tensor, steps: int) -> np.ndarray:
-        """An image [1, 3, height, width] of noise [1, 4, h, w], by parts that compute what `text`, `unet` and `decoder`
-        do. `prompts`: the tokens of the prompt, and those of none."""
+        """Return the image [1, 3, height, width] that noise [1, 4, h, w] becomes in some steps. `parts` compute what
+        `text`, `unet` and `decoder` do; `prompts` are the tokens of the prompt and those of the empty prompt."""
         text, unet, decoder = parts
         states = [_tensor(text(tokens)) for tokens in prompts]
         scheduler = self.scheduler(steps)
         latents = latents * scheduler.init_noise_sigma
         for time in scheduler.timesteps:
-            given = scheduler.scale_model_input(latents, time)
-            told, free = (_tensor(unet(given, time[None], item)) for item in states)
-            latents = scheduler.step(free + GUIDANCE * (told - free), time, latents).prev_sample
+            model_input = scheduler.scale_model_input(latents, time)
+            with_prompt, without_prompt = (_tensor(unet(model_input, time[None], state)) for state in states)
+            latents = scheduler.step(
+                without_prompt + GUIDANCE * (with_prompt - without_prompt), time, latents
+            ).prev_sample
         return _tensor(decoder(latents / self.scale)).numpy()
 
 
 class Decoded(nn.Module):
-    """The half of an autoencoder that makes images."""
+    """The half of an autoencoder that turns latents into images."""
 
     def __init__(self, vae: Any) -> None:
         super().__init__()
         self.vae = vae
 
     def forward(self, latents: Tensor) -> Tensor:
-        """[1, 3, height, width]."""
+        """Return the image [1, 3, height, width] of some latents."""
         return self.vae.decode(latents, return_dict=False)[0]
 
 
 def diffusion(size: int, width: int, layers: int, words: int, places: int) -> Diffusion:
-    """One with random weights: latents of `size` places on a side, `width` channels at first and twice as many below,
-    so many layers of text, words, and tokens of a prompt."""
-    library = importlib.import_module("diffusers")
-    text = importlib.import_module("transformers")
-    config = text.CLIPTextConfig(
+    """Return a Stable Diffusion with random weights: latents of `size` places on a side, `width` channels (twice as
+    many in the lower half), `layers` layers of text, a vocabulary of `words`, and prompts of `places` tokens."""
+    diffusers = importlib.import_module("diffusers")
+    transformers = importlib.import_module("transformers")
+    config = transformers.CLIPTextConfig(
         vocab_size=words,
         hidden_size=width,
         intermediate_size=4 * width,
@@ -70,7 +73,7 @@ def diffusion(size: int, width: int, layers: int, words: int, places: int) -> Di
         eos_token_id=words - 1,
     )
     config._attn_implementation = "eager"
-    unet = library.UNet2DConditionModel(
+    unet = diffusers.UNet2DConditionModel(
         sample_size=size,
         block_out_channels=(width, 2 * width),
         layers_per_block=1,
@@ -79,29 +82,29 @@ def diffusion(size: int, width: int, layers: int, words: int, places: int) -> Di
         down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
         up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
     )
-    vae = library.AutoencoderKL(
+    vae = diffusers.AutoencoderKL(
         block_out_channels=(width, width),
         latent_channels=4,
         down_block_types=("DownEncoderBlock2D",) * 2,
         up_block_types=("UpDecoderBlock2D",) * 2,
     )
 
-    def scheduler(steps: int) -> Any:
-        made = library.PNDMScheduler(
+    def make_scheduler(steps: int) -> Any:
+        pndm = diffusers.PNDMScheduler(
             beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", skip_prk_steps=True, steps_offset=1
         )
-        made.set_timesteps(steps)
-        return made
+        pndm.set_timesteps(steps)
+        return pndm
 
     return Diffusion(
-        Called(text.CLIPTextModel(config), "input_ids").eval(),
-        Called(unet, "sample", "timestep", "encoder_hidden_states").eval(),
-        Decoded(vae).eval(),
-        scheduler,
-        vae.config.scaling_factor,
+        text=Called(transformers.CLIPTextModel(config), "input_ids").eval(),
+        unet=Called(unet, "sample", "timestep", "encoder_hidden_states").eval(),
+        decoder=Decoded(vae).eval(),
+        scheduler=make_scheduler,
+        scale=vae.config.scaling_factor,
     )
 
 
-def _tensor(found: Any) -> Tensor:
-    """What a module gives, or the only output of a compiled one."""
-    return found if isinstance(found, Tensor) else torch.from_numpy(np.asarray(found[0]))
+def _tensor(output: Any) -> Tensor:
+    """Return the output of a module as it is, or the only output of a compiled model as a tensor."""
+    return output if isinstance(output, Tensor) else torch.from_numpy(np.asarray(output[0]))

@@ -25,16 +25,17 @@ from .generation import WINDOW, Generation
 from .models import Model
 
 TOKENS = 24
-"""That are generated and compared."""
+"""The number of tokens that are generated and compared."""
 
 
 @dataclass(slots=True)
 class Cell:
-    """What was measured. `seconds` of processor time and `memory` (peak of the process, bytes) are those of
-    `be.compile`; `weights` of the original, in bytes, are in it; `rate` is modelled, inputs per second; `bounds`: share
-    of the time of a round by what sets the pace; `longest`: what does so in the epoch that takes most of it; `pcc` by
-    precision; `tokens`: how many that are generated in `ideal` are the original's, of how many, and how many different
-    ones are among them; `problem` says why there is no figure."""
+    """The measured figures of one model on one board. `seconds` (processor time) and `memory` (peak of the process,
+    bytes) are those of `be.compile`; `memory` includes `weights`, the bytes of the original's weights. `rate` is
+    modelled, in inputs per second. `bounds` has the share of a round's time by the kind of resource that limits it,
+    and `longest` names what limits the longest epoch. `pcc` is by precision. `tokens` counts, of the tokens that are
+    generated in `ideal`, those equal to the original's, all, and the different ones. `problem` is the reason if
+    there is no figure."""
 
     model: str
     board: str
@@ -58,11 +59,11 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Names the cell in the file of results."""
+        """The name of the cell in the file of results."""
         return f"{self.model} {self.board} {self.form}"
 
     def as_json(self) -> dict[str, Any]:
-        """All fields."""
+        """Return all fields as a dict."""
         return asdict(self)
 
 
@@ -79,7 +80,7 @@ def measure(
     """Compile, hold against the rules, model, and run as `checks` say (one input at full size). `show` is given the
     cell as far as it is known before each run."""
     settings = model.settings(board)
-    cell = Cell(model.name, board, form, str(settings), commit, effort)
+    cell = Cell(model=model.name, board=board, form=form, settings=str(settings), commit=commit, effort=effort)
     name, _, chips = board.partition(":")
     options: dict[str, Any] = {
         "board": name,
@@ -89,38 +90,38 @@ def measure(
         "effort": effort,
     }
     tell("building")
-    made = model.source()
+    original = model.source()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         begin = time.process_time()
         try:
-            if isinstance(made, Generation):
+            if isinstance(original, Generation):
                 tell("compiling")
-                compiled = be.compile_programs(made.programs, **options)
+                compiled = be.compile_programs(original.programs, **options)
             else:
-                source, given = _source(*made, form)
+                source, example_inputs = _export(*original, form)
                 tell("compiling")
                 begin = time.process_time()
-                compiled = _compiled(source, given, settings.microbatch, name=model.name, **options)
-                del source, given
+                compiled = _compile_with_room(source, example_inputs, settings.microbatch, name=model.name, **options)
+                del source, example_inputs
         except be.BudaError as error:
             cell.problem = str(error).splitlines()[0]
             return cell
         cell.seconds = time.process_time() - begin
         cell.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        cell.weights = _weights(made)
+        cell.weights = _weights(original)
         tell("modelling")
-        _model(cell, compiled, "decode" if isinstance(made, Generation) else "")
+        _add_modelled_figures(cell, compiled, "decode" if isinstance(original, Generation) else "")
         tell("checking")
         cell.findings = len(compiled.check(strict=True))
         with TemporaryDirectory() as folder:
-            if isinstance(made, Generation):
-                run = partial(_generate, compiled, made)
+            if isinstance(original, Generation):
+                run = partial(_generate, compiled, original)
             elif checks:
-                run = partial(_correlate, _saved(compiled, made, Path(folder)), Path(folder))
+                run = partial(_correlate, _save_image(compiled, original, Path(folder)), Path(folder))
             else:
                 return cell
-            del compiled, made  # with all parameters: a run takes as much memory once more
+            del compiled, original  # with all parameters: a run takes as much memory once more
             for precision in checks:
                 show(cell)
                 tell(f"running, {precision}")
@@ -128,23 +129,30 @@ def measure(
     return cell
 
 
-def _weights(made: Any) -> int:
-    """Bytes of the original's parameters and buffers."""
-    modules = [program.source for program in made.programs.values()] if isinstance(made, Generation) else [made[0]]
-    held = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
-    return sum({tensor.data_ptr(): tensor.nbytes for tensor in held}.values())
+def _weights(original: Any) -> int:
+    """Return the bytes of the original's parameters and buffers."""
+    modules = (
+        [program.source for program in original.programs.values()]
+        if isinstance(original, Generation)
+        else [original[0]]
+    )
+    sizes: dict[int, int] = {}
+    for module in modules:
+        for tensor in (*module.parameters(), *module.buffers()):
+            sizes[tensor.data_ptr()] = tensor.nbytes
+    return sum(sizes.values())
 
 
-def _saved(compiled: Any, made: Any, folder: Path) -> Any:
-    """The image, beside it the inputs by name; what the original gives."""
-    module, inputs = made
+def _save_image(compiled: Any, original: Any, folder: Path) -> Any:
+    """Save the compiled image and, beside it, the inputs by name; return the original's output."""
+    module, inputs = original
     compiled.save(folder)
-    np.savez(folder / "inputs.npz", **dict(zip(compiled.io.labels, (item.numpy() for item in inputs), strict=True)))
+    np.savez(folder / "inputs.npz", **dict(zip(compiled.io.labels, (tensor.numpy() for tensor in inputs), strict=True)))
     return module(*inputs).numpy()
 
 
 def _correlate(expected: Any, folder: Path, cell: Cell, precision: Precision) -> None:
-    """The output of the image, beside what its epochs leave to each other, compared with the original's."""
+    """Run the image, and set the cell's correlation of its output with the original's."""
     image = be.load_image(folder / "model.tti")
     report = run_netlist(image.netlist, inputs=folder / "inputs.npz", precision=precision, image=image)
     assert image.model is not None
@@ -152,8 +160,8 @@ def _correlate(expected: Any, folder: Path, cell: Cell, precision: Precision) ->
     cell.pcc[precision] = difference("", expected, report.arrays[output]).pcc or 0.0
 
 
-def _model(cell: Cell, compiled: Any, program: str) -> None:
-    """The modelled pace, of a program where there are several, and what sets it."""
+def _add_modelled_figures(cell: Cell, compiled: Any, program: str) -> None:
+    """Set the modelled rate of a cell, of one program if there are several, and what limits it."""
     cell.ops = len(compiled.placement.ops)
     cell.inputs = compiled.placement.inputs
     perf = compiled.perf(program) if program else compiled.perf()
@@ -163,35 +171,36 @@ def _model(cell: Cell, compiled: Any, program: str) -> None:
     cell.longest = longest(perf.run)
 
 
-def _generate(compiled: Any, made: Generation, cell: Cell, precision: Precision) -> None:
-    """Scores of a window beside the original's; in `ideal` tokens, one after the other."""
-    expected = made.greedy(TOKENS)
-    if made.source:
-        compiled(*made.source, program="encode", precision=precision)
+def _generate(compiled: Any, original: Generation, cell: Cell, precision: Precision) -> None:
+    """Compare the scores of a window with the original's and, in precision `ideal`, the generated tokens."""
+    expected = original.greedy(TOKENS)
+    if original.source:
+        compiled(*original.source, program="encode", precision=precision)
     if precision == "ideal":
-        found = compiled.generate(made.prompt, TOKENS, program="decode")
-        same = next((n for n, pair in enumerate(zip(found, expected, strict=True)) if len({*pair}) > 1), TOKENS)
+        tokens_here = compiled.generate(original.prompt, TOKENS, program="decode")
+        same = next((n for n, pair in enumerate(zip(tokens_here, expected, strict=True)) if len({*pair}) > 1), TOKENS)
         cell.tokens = same, TOKENS, len({*expected})
-    tokens = [*made.prompt, *expected][:WINDOW]
+    tokens = [*original.prompt, *expected][:WINDOW]
     window = torch.zeros(1, WINDOW, dtype=torch.int64)
     window[0, : len(tokens)] = torch.tensor(tokens)
     ours = compiled(window, torch.arange(WINDOW)[None], program="decode", precision=precision)[0][0, : len(tokens)]
-    cell.pcc[precision] = difference("", made.scores(torch.tensor([tokens]))[0].numpy(), ours).pcc or 0.0
+    cell.pcc[precision] = difference("", original.scores(torch.tensor([tokens]))[0].numpy(), ours).pcc or 0.0
     compiled.close()
 
 
-def _compiled(source: Any, given: Any, microbatch: int, **options: Any) -> Any:
-    """With so many inputs in a round, or half as many as long as memory is too small for their queues: the table shows
-    both. Raises what `be.compile` does."""
+def _compile_with_room(source: Any, example_inputs: Any, microbatch: int, **options: Any) -> Any:
+    """Compile with `microbatch` inputs in a round, or with half as many as often as memory is too small for their
+    queues; the table shows both numbers. Raises what `be.compile` raises."""
     try:
-        return be.compile(source, given, microbatch=microbatch, **options)
+        return be.compile(source, example_inputs, microbatch=microbatch, **options)
     except MemoryFullError:
         if microbatch == 1:
             raise
-    return _compiled(source, given, microbatch // 2, **options)
+    return _compile_with_room(source, example_inputs, microbatch // 2, **options)
 
 
-def _source(module: Any, inputs: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...] | None]:
+def _export(module: Any, inputs: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...] | None]:
+    """Return the source for `be.compile` in a form, torch or ONNX, with the example inputs that it needs."""
     if form == "torch":
         return torch.export.export(module, inputs).run_decompositions({}), None
     import onnx
@@ -203,24 +212,24 @@ def _source(module: Any, inputs: tuple[Any, ...], form: str) -> tuple[Any, tuple
 
 
 def bounds(run: Any) -> dict[str, float]:
-    """Shares of the chip's time of a round: loading, and of the rest what sets each epoch's pace. `host link`: how long
-    it takes beside that time, which it bounds where it is above 1."""
+    """Return shares of the chip's time of a round: loading, and for the rest the resource that limits each epoch. `host
+    link` is the time of the host link as a multiple of the chip's; above 1 the link is the limit."""
     total = sum(epoch.runs * epoch.cycles for epoch in run.epochs) or 1.0
-    found = {"loading": sum(epoch.runs * epoch.load.cycles for epoch in run.epochs) / total}
+    shares = {"loading": sum(epoch.runs * epoch.load.cycles for epoch in run.epochs) / total}
     for epoch in run.epochs:
         kind = epoch.bottleneck.kind
-        found[kind] = found.get(kind, 0.0) + epoch.runs * (epoch.cycles - epoch.load.cycles) / total
-    found["host link"] = sum(run.host_seconds().values()) / run.seconds(total)
-    return {name: round(share, 4) for name, share in found.items()}
+        shares[kind] = shares.get(kind, 0.0) + epoch.runs * (epoch.cycles - epoch.load.cycles) / total
+    shares["host link"] = sum(run.host_seconds().values()) / run.seconds(total)
+    return {name: round(portion, 4) for name, portion in shares.items()}
 
 
 def longest(run: Any) -> str:
-    """What sets the pace of the epoch in which the chip is longest, with its share of the time of a round."""
+    """Return what limits the longest epoch, with the epoch's share of the time of a round."""
     if not run.epochs:
         return ""
-    most = max(run.epochs, key=lambda epoch: epoch.runs * epoch.cycles)
-    share = most.runs * most.cycles / sum(epoch.runs * epoch.cycles for epoch in run.epochs)
-    return f"{most.bottleneck.kind} {most.bottleneck.name}, {100 * share:.0f} %"
+    slowest = max(run.epochs, key=lambda epoch: epoch.runs * epoch.cycles)
+    share = slowest.runs * slowest.cycles / sum(epoch.runs * epoch.cycles for epoch in run.epochs)
+    return f"{slowest.bottleneck.kind} {slowest.bottleneck.name}, {100 * share:.0f} %"
 
 
 __all__: Sequence[str] = ["Cell", "bounds", "longest", "measure"]

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from zoo.small import First, Source, settled
 
 from . import generation
+from .extras import EXTRAS
 from .generation import Generation
 
 VENDOR = {
@@ -31,7 +32,7 @@ VENDOR = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a model was compiled at: format, fidelity, inputs of a round."""
+    """The settings that a model was compiled with: format, fidelity, and inputs of a round."""
 
     df: str = "Float16_b"
     fidelity: str = "HiFi3"
@@ -49,10 +50,10 @@ GRAYSKULL = ("e75", "e150")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One row. `build` gives a module and its inputs, or programs that generate text; `figures`: by board what was
-    published. `runs`: of how many runs the figure is the seconds; 0: it is results a second. `whole`: False where
-    fewer layers are measured than were published. `fitted`: batch norms have the statistics of the input, not random
-    ones, with which what comes out would hardly differ from place to place."""
+    """One row of the table. `build` returns a module and its inputs, or programs that generate text. `figures` has the
+    published figures by board: results per second, or, if `runs` is not 0, the seconds of so many runs. `whole` is
+    False if fewer layers are measured than were published. `fitted`: batch norms take their statistics from the
+    input, since with random ones the output would hardly differ from place to place."""
 
     name: str
     title: str
@@ -67,31 +68,38 @@ class Model:
     whole: bool = True
     fitted: bool = False
 
+    @property
+    def package(self) -> str:
+        """The package that builds the model; empty for a model that is written out in this folder."""
+        package = self.library.split()[0]
+        return package if package in EXTRAS else ""
+
     def settings(self, board: str) -> Settings:
-        """Those of a board's column."""
+        """Return the settings of a board's column."""
         return self.wormhole if board in WORMHOLE else self.grayskull
 
     def source(self, seed: int = 0) -> Source | Generation:
-        """The module in eval mode, with statistics of batch norms that are not 0 and 1, and its inputs; or programs."""
+        """Return programs, or the module in eval mode and its inputs. Batch norms have statistics other than 0 and
+        1."""
         torch.manual_seed(seed)
-        made = self.build()
-        if isinstance(made, Generation):
-            return made
-        return _fitted(*made) if self.fitted else (settled(made[0]), made[1])
+        source = self.build()
+        if isinstance(source, Generation):
+            return source
+        return _fit_norms(*source) if self.fitted else (settled(source[0]), source[1])
 
-    def shown(self, rate: float) -> float:
-        """Runs a second in the unit of the published figures."""
+    def in_published_unit(self, rate: float) -> float:
+        """Return a rate (runs per second) in the unit of the published figures."""
         return self.runs / rate if self.runs else rate
 
     def ratio(self, rate: float, board: str) -> float | None:
-        """How many times as fast as what was published; None where that is not a comparison."""
+        """Return the modelled speed as a multiple of the published one; None if the two cannot be compared."""
         if board not in self.figures or not self.whole:
             return None
-        return self.figures[board] / self.shown(rate) if self.runs else rate / self.figures[board]
+        return self.figures[board] / self.in_published_unit(rate) if self.runs else rate / self.figures[board]
 
 
-def _fitted(module: nn.Module, inputs: tuple[Tensor, ...]) -> Source:
-    """In eval mode, with the statistics of the inputs in batch norms."""
+def _fit_norms(module: nn.Module, inputs: tuple[Tensor, ...]) -> Source:
+    """Put a module into eval mode, with the statistics of the inputs in its batch norms."""
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):
             part.momentum = 1.0
@@ -101,7 +109,7 @@ def _fitted(module: nn.Module, inputs: tuple[Tensor, ...]) -> Source:
 
 
 class Called(nn.Module):
-    """A model of transformers or diffusers with its inputs by name, and the first tensor that it gives."""
+    """A model of transformers or diffusers that takes its inputs by name and returns its first tensor."""
 
     def __init__(self, inner: nn.Module, *names: str) -> None:
         super().__init__()
@@ -109,33 +117,43 @@ class Called(nn.Module):
         self.names = names
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """What the model gives first: scores, or hidden states."""
+        """Return the model's first output: scores, or hidden states."""
         return self.inner(**dict(zip(self.names, inputs, strict=True)), return_dict=False)[0]
 
 
 def _image(size: int = 224, batch: int = 1) -> Tensor:
+    """Return random images [batch, 3, size, size]."""
     return torch.randn(batch, 3, size, size)
 
 
-def _transformers(config: str, cls: str, name: str, given: Callable[[], Tensor], **words: Any) -> Callable[[], Source]:
+def _transformers(
+    config: str, cls: str, name: str, make_input: Callable[[], Tensor], **words: Any
+) -> Callable[[], Source]:
+    """Return a function that builds a class of transformers, whose input is called `name`, with a configuration of
+    `words`."""
+
     def build() -> Source:
         package = importlib.import_module("transformers")
-        made = getattr(package, f"{config}Config")(**words)
-        made._attn_implementation = "eager"
-        return Called(getattr(package, cls)(made), name), (given(),)
+        settings = getattr(package, f"{config}Config")(**words)
+        settings._attn_implementation = "eager"
+        return Called(getattr(package, cls)(settings), name), (make_input(),)
 
     return build
 
 
-def _seen(config: str, **words: Any) -> Callable[[], Source]:
+def _image_classifier(config: str, **words: Any) -> Callable[[], Source]:
+    """Return a function that builds an image classifier of transformers."""
     return _transformers(config, f"{config}ForImageClassification", "pixel_values", _image, num_labels=1000, **words)
 
 
 def _timm(name: str) -> Callable[[], Source]:
+    """Return a function that builds a model of timm."""
     return lambda: (importlib.import_module("timm").create_model(name), (_image(),))
 
 
 def _pytorchcv(name: str) -> Callable[[], Source]:
+    """Return a function that builds a model of pytorchcv."""
+
     def build() -> Source:
         providers = importlib.import_module("pytorchcv.model_provider")
         return providers.get_model(name, pretrained=False), (_image(),)
@@ -198,7 +216,7 @@ def _whisper() -> Generation:
 
 
 def _columns(*figures: float | None) -> dict[str, float]:
-    """In the order of the published columns."""
+    """Return figures by board, from the order of the published columns."""
     boards = (*GRAYSKULL, *WORMHOLE)
     return {board: figure for board, figure in zip(boards, figures, strict=True) if figure is not None}
 
@@ -211,80 +229,197 @@ MODELS: Mapping[str, Model] = {
     model.name: model
     for model in (
         Model(
-            "bert_large", "BERT-Large", "transformers BertForSequenceClassification", "384 tokens", _SENTENCES,
-            _bert_large, _columns(81, 99, 118, 103, None), LOW, LOW,
+            name="bert_large",
+            title="BERT-Large",
+            library="transformers BertForSequenceClassification",
+            input="384 tokens",
+            unit=_SENTENCES,
+            build=_bert_large,
+            figures=_columns(81, 99, 118, 103, None),
+            wormhole=LOW,
+            grayskull=LOW,
         ),
         Model(
-            "t5_large", "T5-Large", "transformers T5ForConditionalGeneration", "64 tokens", _PACE,
-            _t5(d_ff=4096), _columns(25, 30, 75, 68, None), Settings(microbatch=1), Settings(microbatch=1),
+            name="t5_large",
+            title="T5-Large",
+            library="transformers T5ForConditionalGeneration",
+            input="64 tokens",
+            unit=_PACE,
+            build=_t5(d_ff=4096),
+            figures=_columns(25, 30, 75, 68, None),
+            wormhole=Settings(microbatch=1),
+            grayskull=Settings(microbatch=1),
         ),
         Model(
-            "flan_t5_large", "FLAN-T5-Large", "transformers T5ForConditionalGeneration, gated GELU", "64 tokens", _PACE,
-            _t5(d_ff=2816, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-            _columns(9, 25, 71, 52, None), Settings(microbatch=1), Settings(microbatch=1),
+            name="flan_t5_large",
+            title="FLAN-T5-Large",
+            library="transformers T5ForConditionalGeneration, gated GELU",
+            input="64 tokens",
+            unit=_PACE,
+            build=_t5(d_ff=2816, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+            figures=_columns(9, 25, 71, 52, None),
+            wormhole=Settings(microbatch=1),
+            grayskull=Settings(microbatch=1),
         ),
         Model(
-            "whisper_small", "Whisper-Small", "transformers WhisperForConditionalGeneration", "30 s of sound", _PACE,
-            _whisper, _columns(3.4, 3.7, 16, 10, None), Settings(microbatch=1), Settings(microbatch=1),
+            name="whisper_small",
+            title="Whisper-Small",
+            library="transformers WhisperForConditionalGeneration",
+            input="30 s of sound",
+            unit=_PACE,
+            build=_whisper,
+            figures=_columns(3.4, 3.7, 16, 10, None),
+            wormhole=Settings(microbatch=1),
+            grayskull=Settings(microbatch=1),
         ),
         Model(
-            "falcon_7b", "Falcon-7B", "transformers FalconForCausalLM, 4 of 32 layers", "128 tokens", _PACE,
-            _falcon, _columns(None, None, 76, 77, None), Settings(microbatch=32), Settings(microbatch=32),
+            name="falcon_7b",
+            title="Falcon-7B",
+            library="transformers FalconForCausalLM, 4 of 32 layers",
+            input="128 tokens",
+            unit=_PACE,
+            build=_falcon,
+            figures=_columns(None, None, 76, 77, None),
+            wormhole=Settings(microbatch=32),
+            grayskull=Settings(microbatch=32),
             whole=False,
         ),
         Model(
-            "stable_diffusion", "Stable Diffusion 1.4", "diffusers UNet2DConditionModel", "64x64 latents",
-            "seconds/image", _diffusion, _columns(None, None, 50, 50, None), Settings(microbatch=1),
-            Settings(microbatch=1), runs=100,
+            name="stable_diffusion",
+            title="Stable Diffusion 1.4",
+            library="diffusers UNet2DConditionModel",
+            input="64x64 latents",
+            unit="seconds/image",
+            build=_diffusion,
+            figures=_columns(None, None, 50, 50, None),
+            wormhole=Settings(microbatch=1),
+            grayskull=Settings(microbatch=1),
+            runs=100,
         ),
         Model(
-            "resnet50", "ResNet-50", "transformers ResNetForImageClassification", "3x224x224", _IMAGES,
-            _seen("ResNet"), _columns(1106, 1410, 2891, 1060, 2000), Settings("Bfp8_b", "LoFi", 256),
+            name="resnet50",
+            title="ResNet-50",
+            library="transformers ResNetForImageClassification",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_image_classifier("ResNet"),
+            figures=_columns(1106, 1410, 2891, 1060, 2000),
+            wormhole=Settings("Bfp8_b", "LoFi", 256),
         ),
         Model(
-            "vovnet", "VoVNet-V2", "timm ese_vovnet39b", "3x224x224", _IMAGES,
-            _timm("ese_vovnet39b"), _columns(518, 819, 1603, 1197, 1931), Settings("Bfp8_b", "LoFi", 128),
+            name="vovnet",
+            title="VoVNet-V2",
+            library="timm ese_vovnet39b",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_timm("ese_vovnet39b"),
+            figures=_columns(518, 819, 1603, 1197, 1931),
+            wormhole=Settings("Bfp8_b", "LoFi", 128),
         ),
         Model(
-            "mobilenet_v1", "MobileNet-V1", "transformers MobileNetV1ForImageClassification", "3x224x224", _IMAGES,
-            _seen("MobileNetV1"), _columns(2468, 2924, 3102, 2338, 2978), Settings("Bfp8_b", "LoFi", 128),
+            name="mobilenet_v1",
+            title="MobileNet-V1",
+            library="transformers MobileNetV1ForImageClassification",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_image_classifier("MobileNetV1"),
+            figures=_columns(2468, 2924, 3102, 2338, 2978),
+            wormhole=Settings("Bfp8_b", "LoFi", 128),
         ),
         Model(
-            "mobilenet_v2", "MobileNet-V2", "transformers MobileNetV2ForImageClassification", "3x224x224", _IMAGES,
-            _seen("MobileNetV2"), _columns(1141, 1491, 2721, 2439, 4332), Settings("Bfp8_b", "LoFi", 256),
+            name="mobilenet_v2",
+            title="MobileNet-V2",
+            library="transformers MobileNetV2ForImageClassification",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_image_classifier("MobileNetV2"),
+            figures=_columns(1141, 1491, 2721, 2439, 4332),
+            wormhole=Settings("Bfp8_b", "LoFi", 256),
         ),
         Model(
-            "mobilenet_v3", "MobileNet-V3", "timm mobilenetv3_large_100", "3x224x224", _IMAGES,
-            _timm("mobilenetv3_large_100"), _columns(1192, 1741, 1981, 1670, 2017), Settings("Float16_b", "HiFi2", 64),
+            name="mobilenet_v3",
+            title="MobileNet-V3",
+            library="timm mobilenetv3_large_100",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_timm("mobilenetv3_large_100"),
+            figures=_columns(1192, 1741, 1981, 1670, 2017),
+            wormhole=Settings("Float16_b", "HiFi2", 64),
         ),
         Model(
-            "hrnet", "HRNet-V2", "pytorchcv hrnetv2_w64", "3x224x224", _IMAGES,
-            _pytorchcv("hrnetv2_w64"), _columns(197, 233, 324, 257, 269), Settings("Bfp8_b", "LoFi", 128), LOW,
+            name="hrnet",
+            title="HRNet-V2",
+            library="pytorchcv hrnetv2_w64",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_pytorchcv("hrnetv2_w64"),
+            figures=_columns(197, 233, 324, 257, 269),
+            wormhole=Settings("Bfp8_b", "LoFi", 128),
+            grayskull=LOW,
         ),
         Model(
-            "vit_base", "ViT-Base", "transformers ViTForImageClassification", "3x224x224", _IMAGES,
-            _seen("ViT"), _columns(301, 363, 540, 447, 546), Settings("Bfp8_b", "LoFi", 256), LOW,
+            name="vit_base",
+            title="ViT-Base",
+            library="transformers ViTForImageClassification",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_image_classifier("ViT"),
+            figures=_columns(301, 363, 540, 447, 546),
+            wormhole=Settings("Bfp8_b", "LoFi", 256),
+            grayskull=LOW,
         ),
         Model(
-            "deit_base", "DeiT-Base", "transformers ViTForImageClassification", "3x224x224", _IMAGES,
-            _seen("ViT"), _columns(301, 363, 539, 446, 545), Settings("Bfp8_b", "LoFi", 256), LOW,
+            name="deit_base",
+            title="DeiT-Base",
+            library="transformers ViTForImageClassification",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_image_classifier("ViT"),
+            figures=_columns(301, 363, 539, 446, 545),
+            wormhole=Settings("Bfp8_b", "LoFi", 256),
+            grayskull=LOW,
         ),
         Model(
-            "yolov5s", "YOLOv5-Small", "yolov5 s", "3x320x320", _IMAGES,
-            _yolov5s, _columns(290, 232, 1190, 1090, 1435), Settings(microbatch=128),
+            name="yolov5s",
+            title="YOLOv5-Small",
+            library="yolov5 s",
+            input="3x320x320",
+            unit=_IMAGES,
+            build=_yolov5s,
+            figures=_columns(290, 232, 1190, 1090, 1435),
+            wormhole=Settings(microbatch=128),
         ),
         Model(
-            "openpose", "OpenPose-2D", "pytorchcv lwopenpose2d_mobilenet_cmupan_coco", "3x224x224", _IMAGES,
-            _pytorchcv("lwopenpose2d_mobilenet_cmupan_coco"), _columns(828, 1098, 1252, 1204, 1805),
-            Settings("Float16"), Settings("Float16"),
+            name="openpose",
+            title="OpenPose-2D",
+            library="pytorchcv lwopenpose2d_mobilenet_cmupan_coco",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_pytorchcv("lwopenpose2d_mobilenet_cmupan_coco"),
+            figures=_columns(828, 1098, 1252, 1204, 1805),
+            wormhole=Settings("Float16"),
+            grayskull=Settings("Float16"),
         ),
         Model(
-            "unet", "U-Net", "written out in benchmarks/zoo/vendor.py", "3x256x256", _IMAGES,
-            _unet, _columns(222, 268, 490, 344, 547), LOW, fitted=True,
+            name="unet",
+            title="U-Net",
+            library="written out in benchmarks/zoo/vendor.py",
+            input="3x256x256",
+            unit=_IMAGES,
+            build=_unet,
+            figures=_columns(222, 268, 490, 344, 547),
+            wormhole=LOW,
+            fitted=True,
         ),
         Model(
-            "inception_v4", "Inception-v4", "timm inception_v4", "3x224x224", _IMAGES,
-            _timm("inception_v4"), _columns(371, 458, 1061, 1116, 1810), Settings("Bfp8_b", "LoFi", 128),
+            name="inception_v4",
+            title="Inception-v4",
+            library="timm inception_v4",
+            input="3x224x224",
+            unit=_IMAGES,
+            build=_timm("inception_v4"),
+            figures=_columns(371, 458, 1061, 1116, 1810),
+            wormhole=Settings("Bfp8_b", "LoFi", 128),
         ),
     )
-}  # fmt: skip
+}

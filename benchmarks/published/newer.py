@@ -18,7 +18,8 @@ NO_BATCH: Final = f"{NO_MODEL}, and generates one sequence at a time"
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """A newer figure: inputs at once, results a second or seconds, and the row that is comparable or why none is."""
+    """A newer figure of the vendor: `figure` in `unit` with `batch` inputs at once. `row` names the comparable model of
+    MODELS; without one, `reason` says why."""
 
     title: str
     board: str
@@ -67,9 +68,9 @@ NEWER: Final[tuple[Newer, ...]] = (
     Newer(
         "Falcon-7B",
         "n150",
-        32,
-        592,
-        _TOKENS,
+        batch=32,
+        figure=592,
+        unit=_TOKENS,
         reason="not comparable: the row above has 4 of 32 layers and one sequence",
     ),
     Newer("Llama 3.1 8B", "n150", batch=32, figure=832, unit=_TOKENS, reason=NO_BATCH),
@@ -133,8 +134,13 @@ NEWER: Final[tuple[Newer, ...]] = (
 )
 
 
+def format_rate(rate: float) -> str:
+    """Return a rate with one decimal place up to 100, and without beyond."""
+    return f"{rate:.0f}" if rate > 100 else f"{rate:.1f}"
+
+
 def newer_lines(cells: Mapping[str, Mapping[str, Any]], models: "Mapping[str, Model]") -> Iterator[str]:
-    """Yield the section about newer figures; nothing without the models that it is about."""
+    """Yield the lines of the section about newer figures; none if the table has none of their models."""
     if not any(newer.row in models for newer in NEWER):
         return
     yield _HEAD
@@ -148,9 +154,11 @@ def newer_lines(cells: Mapping[str, Mapping[str, Any]], models: "Mapping[str, Mo
             reason = newer.reason or "not measured yet"
             yield f"| {newer.title} | {newer.board} | {measured} | {reason} | - |"
             continue
-        shown = models[newer.row].shown(cell["rate"])
-        ratio = newer.figure / shown if models[newer.row].runs else shown / newer.figure
-        ours = f"{shown:.{0 if shown > 100 else 1}f}, {cell['settings']}"
+        rate = models[newer.row].in_published_unit(cell["rate"])
+        ratio = rate / newer.figure
+        if models[newer.row].runs:  # both are seconds
+            ratio = newer.figure / rate
+        ours = f"{format_rate(rate)}, {cell['settings']}"
         yield f"| {newer.title} | {newer.board} | {measured} | {ours} | {ratio:.2f} |"
     yield ""
     yield _WHY

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,11 +23,11 @@ TOKENS: Final = "tokens/s"
 """The unit of models that generate text."""
 Cells = dict[str, dict[str, Any]]
 LEAST: Final = {"ideal": 0.9999, "device": 0.97}
-"""PCC against the original in float32 that is asked for."""
+"""The least PCC against the original in float32 that is required, by precision."""
 
 
 def read(path: Path) -> Cells:
-    """Cells by key; none of a file that is not there. Raises ValueError for a file of another schema."""
+    """Return the cells of a file by key, none if there is no file. Raises ValueError for a file of another schema."""
     if not path.exists():
         return {}
     content = read_object(path.read_bytes(), str(path), "the file of results", "take it from the repository again")
@@ -36,8 +37,8 @@ def read(path: Path) -> Cells:
 
 
 def keep(path: Path, cell: dict[str, Any]) -> Cells:
-    """Put a cell into the file, in place of an older one, and give all that are there. The file is written whole or not
-    at all, so that what stops a run loses no cell; what another run wrote meanwhile stays."""
+    """Put a cell into the file in place of an older one, and return all cells. The file is written whole or not at all,
+    so an interrupted run loses no cell, and cells that another run wrote meanwhile stay."""
     cells = {**read(path), key(cell["model"], cell["board"], cell["form"]): cell}
     beside = path.with_suffix(".part")
     text = json.dumps({"schema_version": SCHEMA, "cells": dict(sorted(cells.items()))}, indent=1)
@@ -47,7 +48,7 @@ def keep(path: Path, cell: dict[str, Any]) -> Cells:
 
 
 def key(model: str, board: str, form: str) -> str:
-    """What names a cell in the file."""
+    """Return the name of a cell in the file."""
     return f"{model} {board} {form}"
 
 
@@ -58,25 +59,29 @@ def missing(
     forms: Sequence[str] = ("torch", "onnx"),
     again: Sequence[str] = (),
 ) -> list[tuple[str, str, str]]:
-    """Model, board and form of the cells to measure: of the models named `again` all, of others those that are not
-    there. n150 and e150 by torch come first, ONNX is measured on n150 alone, and not of programs with caches."""
-    names = again or list(models)
-    found: list[tuple[int, tuple[str, str, str]]] = []
-    for name in names:
+    """Return model, board and form of the cells to measure: all cells of the models named in `again`, else those that
+    are not in the file. n150 and e150 by torch come first. ONNX is measured on n150 alone, and not for programs with
+    caches."""
+    waiting: list[tuple[str, str, str]] = []
+    for name in again or models:
         columns = dict.fromkeys((*FIRST, *models[name].figures))
-        for board in boards or columns:
-            for form in forms:
-                if form == "onnx" and (board != FIRST[0] or models[name].unit == TOKENS):
-                    continue
-                if again or key(name, board, form) not in cells:
-                    late = form == "onnx" or board not in FIRST
-                    found.append((late, (name, board, form)))
-    return [cell for _, cell in sorted(found, key=lambda item: item[0])]
+        for board, form in product(boards or columns, forms):
+            if form == "onnx" and (board != FIRST[0] or models[name].unit == TOKENS):
+                continue
+            if again or key(name, board, form) not in cells:
+                waiting.append((name, board, form))
+    return sorted(waiting, key=_is_late)
+
+
+def _is_late(cell: tuple[str, str, str]) -> bool:
+    """Return whether a cell is measured after those by torch on the first boards."""
+    _, board, form = cell
+    return form == "onnx" or board not in FIRST
 
 
 def page(cells: Cells, models: "Mapping[str, Model]") -> str:
-    """docs/compile/published.md."""
-    parts = (_throughput, _below, newer_lines, _correct, _beside, _absent)
+    """Return the text of docs/compile/published.md."""
+    parts = (_throughput, _below, newer_lines, _correct, _beside, _missing_cells)
     throughput, *others = ("\n".join(part(cells, models)) for part in parts)
     return "\n\n".join([f"{_HEAD}\n{throughput}", _EXPLAINED, *filter(None, others)]) + "\n"
 
@@ -171,6 +176,7 @@ net2pipe and pipegen2 accept all 465 epochs of the netlist for 64x64 latents at 
 
 
 def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    """Yield the table of throughput."""
     yield (
         "| model | board | settings | published | modelled | ratio | what limits us | epochs | inputs a round "
         "| compile s | peak MiB | commit |"
@@ -184,12 +190,13 @@ def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
             figure = model.figures.get(board)
             ratio = model.ratio(cell["rate"], board)
             published = f"{figure:g} {model.unit}" if figure else "-"
-            holds = _bound(cell["bounds"], cell.get("longest", ""))
+            limits = _limits(cell["bounds"], cell.get("longest", ""))
+            modelled = model.in_published_unit(cell["rate"])
             yield (
                 f"| {model.title} | {board} | {cell['settings']} | {published} "
-                f"| {model.shown(cell['rate']):.{0 if cell['rate'] > 100 else 1}f} "
+                f"| {modelled:.{0 if cell['rate'] > 100 else 1}f} "
                 f"| {'-' if ratio is None else f'{ratio:.2f}'} "
-                f"| {holds} | {cell['epochs']} | {cell['inputs']} | {cell['seconds']:.0f} | {_memory(cell)} "
+                f"| {limits} | {cell['epochs']} | {cell['inputs']} | {cell['seconds']:.0f} | {_memory(cell)} "
                 f"| {cell['commit']} |"
             )
 
@@ -211,44 +218,57 @@ _WHY: Final = {
 }
 """By kind of limit: what it is, and what would help."""
 _TELLING: Final = 0.1
-"""Share of the time from which on something is named."""
+"""The least share of the time at which a limit is named."""
 
 
 def _below(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
-    """What is slower than what was published, the slowest first, and what that is."""
-    found: list[tuple[float, str]] = []
-    seen: set[str] = set()
+    """Yield the section about figures below the published ones: the slowest first, with their limits explained."""
+    lines: list[tuple[float, str]] = []
+    kinds: set[str] = set()
+    for title, board, ratio, bounds in _slower_figures(cells, models):
+        shares = {kind: share for kind, share in bounds.items() if kind in _WHY and share >= _TELLING}
+        limits = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in _descending(shares))
+        lines.append((ratio, f"* {title}, {board}, {ratio:.2f} times what was published: {limits}."))
+        kinds |= shares.keys()
+    if not lines:
+        return
+    yield "## What is slower than what was published"
+    yield ""
+    yield from (line for _, line in sorted(lines))
+    yield ""
+    yield "What these limits are, and what would help:"
+    yield ""
+    yield from (f"* *{kind}*: {_WHY[kind]}." for kind in _WHY if kind in kinds)
+
+
+def _slower_figures(
+    cells: Cells, models: "Mapping[str, Model]"
+) -> Iterator[tuple[str, str, float, Mapping[str, float]]]:
+    """Yield title, board, ratio and bounds of the cells below the published figures."""
     for name, model in models.items():
         for board in model.figures:
             cell = cells.get(key(name, board, "torch"))
-            ratio = model.ratio(cell["rate"], board) if cell is not None and not cell["problem"] else None
-            if cell is not None and ratio is not None and ratio < 1:
-                shares = {kind: share for kind, share in cell["bounds"].items() if kind in _WHY and share >= _TELLING}
-                held = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in _descending(shares))
-                found.append((ratio, f"* {model.title}, {board}, {ratio:.2f} times what was published: {held}."))
-                seen |= shares.keys()
-    if found:
-        yield "## What is slower than what was published"
-        yield ""
-        yield from (line for _, line in sorted(found))
-        yield ""
-        yield "What these limits are, and what would help:"
-        yield ""
-        yield from (f"* *{kind}*: {_WHY[kind]}." for kind in _WHY if kind in seen)
+            if cell is None or cell["problem"]:
+                continue
+            ratio = model.ratio(cell["rate"], board)
+            if ratio is not None and ratio < 1:
+                yield model.title, board, ratio, cell["bounds"]
 
 
 def _descending(shares: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(shares.items(), key=lambda item: -item[1])
+    """Return the shares with their kinds, the largest first."""
+    return sorted(shares.items(), key=lambda entry: -entry[1])
 
 
 def _memory(cell: Mapping[str, Any]) -> str:
-    """The peak, and how much of it are the original's weights; cells that were measured first do not say that."""
+    """Return the peak in MiB and, in brackets, how much of it are the original's weights; older cells lack that."""
     weights = cell.get("weights", 0)
-    return f"{cell['memory'] >> 20}{f' ({weights >> 20})' if weights else ''}"
+    peak = f"{cell['memory'] >> 20}"
+    return f"{peak} ({weights >> 20})" if weights else peak
 
 
-def _bound(shares: Mapping[str, float], longest: str) -> str:
-    """The largest shares first, those of 5 % at least; then what holds the longest epoch."""
+def _limits(shares: Mapping[str, float], longest: str) -> str:
+    """Return what limits a cell: the largest shares first, down to 5 %, then the limit of the longest epoch."""
     host = shares.get("host link", 0.0)
     chip = sorted(((share, kind) for kind, share in shares.items() if kind != "host link"), reverse=True)
     words = [f"host bound, {host:.1f} times the chip's time"] if host > 1 else []
@@ -257,6 +277,7 @@ def _bound(shares: Mapping[str, float], longest: str) -> str:
 
 
 def _correct(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    """Yield the section about correct results."""
     yield "## Correct"
     yield ""
     yield "One input at full size is compared with the original in float32. `ideal` computes in float32 throughout;"
@@ -292,20 +313,24 @@ def _correct(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
                 )
 
 
-def _tokens(found: Sequence[int] | None) -> str:
-    if not found:
+def _tokens(counts: Sequence[int] | None) -> str:
+    """Return the cell about generated tokens; `counts` are those equal to the original's, all, and the different
+    ones."""
+    if not counts:
         return "-"
-    same, count, different = found
+    same, count, different = counts
     return f"{same} of {count} equal, {different} different ones"
 
 
 def _pcc(value: float | None, least: float) -> str:
+    """Return a PCC for the table, marked if it is below the least one."""
     if value is None:
         return "not measured"
     return f"{value:.7f}" if value >= least else f"**{value:.7f}, too low**"
 
 
-def _absent(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+def _missing_cells(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    """Yield the section about cells that were refused or not measured."""
     yield "## What is missing"
     yield ""
     for name, model in models.items():
@@ -321,6 +346,7 @@ def _absent(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
 
 
 def _beside(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    """Yield the table of the vendor's own netlists."""
     yield "## Beside the vendor's own netlists"
     yield ""
     yield "This table has the vendor's own netlists of the same networks, modelled by the same timing model, on a whole"
