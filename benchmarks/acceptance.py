@@ -21,7 +21,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -78,13 +78,14 @@ PACKAGED_QUANTISED = (
 OPTIMIZERS = ("sgd", "adam", "adamw")
 
 Check = Callable[[], float]
-Built = tuple[Any, Check]
-"""What was compiled, and the least correlation of its values with the source's."""
+Candidate = tuple[Any, Check]
+"""A compiled model, and a function that returns the least correlation of its values with the source's."""
 
 
 @dataclass(slots=True)
 class Row:
-    """One model, compiled one way. `verdict`: right, or which judge is against it."""
+    """The result of one model compiled one way. `verdict` is `right`, or the name of the judge that is against it, with
+    the reason in `why`."""
 
     case: str
     arch: str
@@ -99,16 +100,16 @@ class Row:
     """Seconds of processor time, which a busy machine does not change; those of the vendor's programs not counted."""
 
     code: str = ""
-    """Of which code it is true (`code`)."""
+    """The identity of the code that was judged (`code`)."""
 
     @property
     def key(self) -> str:
-        """What it is known by."""
+        """The name of the row in a file of rows."""
         return f"{self.case} {self.arch} {self.words}"
 
 
-def inference(build: Callable[[], small.Source], **words: Any) -> Built:
-    """A torch module."""
+def compile_module(build: Callable[[], small.Source], **words: Any) -> Candidate:
+    """Compile a torch module."""
     module, inputs = build()
     with torch.no_grad():
         expected = module(*inputs)
@@ -118,36 +119,37 @@ def inference(build: Callable[[], small.Source], **words: Any) -> Built:
 
 
 def least(expected: Sequence[Any], got: Sequence[Any]) -> float:
-    """The least correlation of two lists of arrays; of what is the same everywhere, as gradients behind a mean are, 1
-    where it is equal to a thousandth."""
-    return min(_alike(np.asarray(want, np.float64), have) for want, have in zip(expected, got, strict=True))
+    """Return the least correlation of two lists of arrays. Arrays that are the same everywhere, as gradients behind a
+    mean are, count 1 if they are equal to a thousandth."""
+    return min(_similarity(np.asarray(want, np.float64), have) for want, have in zip(expected, got, strict=True))
 
 
-def _alike(want: Any, have: Any) -> float:
-    most = float(np.abs(want).max())
-    if np.ptp(want) > 1e-3 * most:
+def _similarity(want: Any, have: Any) -> float:
+    """Return the correlation of an array with the expected one, or 1 or 0 if the expected one is constant."""
+    scale = float(np.abs(want).max())
+    if np.ptp(want) > 1e-3 * scale:
         return difference("", want, have).pcc or 0.0
-    return float(np.abs(want - have).max() <= 1e-3 * most)
+    return float(np.abs(want - have).max() <= 1e-3 * scale)
 
 
-def onnx_graph(build: Callable[[], small_onnx.Source], **words: Any) -> Built:
-    """An ONNX graph."""
+def compile_onnx(build: Callable[[], small_onnx.Source], **words: Any) -> Candidate:
+    """Compile an ONNX graph."""
     model, inputs = build()
     compiled = be.compile(model, inputs, **words)
     want = small_onnx.outputs(model, inputs)
     return compiled, lambda: least(want, compiled(*inputs))
 
 
-def quantised(build: Callable[[], small.Source], **words: Any) -> Built:
-    """A torch module as an ONNX graph in QDQ form, held against onnxruntime."""
-    model, inputs = small_onnx.quantised(*build())
+def compile_qdq(build: Callable[[], small.Source], **words: Any) -> Candidate:
+    """Compile a torch module as an ONNX graph in QDQ form; onnxruntime is the reference."""
+    model, inputs = small_onnx.quantise(*build())
     compiled = be.compile(model, inputs, **words)
     want = small_onnx.outputs_of_onnxruntime(model, inputs)
     return compiled, lambda: least(want, compiled(*inputs))
 
 
-def training(build: Callable[[], small.Source], number: int, **words: Any) -> Built:
-    """A step of a training: its loss and gradients."""
+def compile_training(build: Callable[[], small.Source], number: int, **words: Any) -> Candidate:
+    """Compile a step of a training; its loss and its gradients are compared."""
     module, inputs = build()
     with torch.no_grad():
         target = torch.randn_like(module(*inputs))
@@ -156,40 +158,45 @@ def training(build: Callable[[], small.Source], number: int, **words: Any) -> Bu
     def check() -> float:
         loss = torch.nn.functional.mse_loss(module(*inputs), target)
         loss.backward()
-        own = compiled.train_step(inputs, target)
-        if abs(own - loss.item()) > 1e-3 * abs(loss.item()):
+        chip_loss = compiled.train_step(inputs, target)
+        if abs(chip_loss - loss.item()) > 1e-3 * abs(loss.item()):
             return 0.0
-        found = compiled.gradients()
-        wanted = {name: item.grad.numpy() for name, item in module.named_parameters() if item.grad is not None}
-        most = max(np.abs(item).max() for item in wanted.values())
-        names = [name for name, item in wanted.items() if np.abs(item).max() > 1e-4 * most and item.size > 1]
-        return least([wanted[name] for name in names], [found[name] for name in names])
+        gradients = compiled.gradients()
+        expected: dict[str, Any] = {}
+        for name, parameter in module.named_parameters():
+            if parameter.grad is not None:
+                expected[name] = parameter.grad.numpy()
+        scale = max(np.abs(gradient).max() for gradient in expected.values())
+        names = [
+            name for name, gradient in expected.items() if np.abs(gradient).max() > 1e-4 * scale and gradient.size > 1
+        ]
+        return least([expected[name] for name in names], [gradients[name] for name in names])
 
     return compiled, check
 
 
-def decoder(width: int, heads: int, layers: int, **words: Any) -> Built:
-    """Tokens of a decoder with caches: the share that is torch's."""
+def compile_decoder(width: int, heads: int, layers: int, **words: Any) -> Candidate:
+    """Compile a decoder with caches; the share of tokens equal to torch's is the result."""
     torch.manual_seed(width)
-    model = sharpened(GPT(150, width, heads, layers, 64))
+    model = sharpen(GPT(tokens=150, width=width, heads=heads, layers=layers, length=64))
     compiled = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()), **words)
     prompt = torch.randint(0, 150, (5,)).tolist()
-    return compiled, lambda: same(model.greedy(prompt, 30), compiled.generate(prompt, 30))
+    return compiled, lambda: equal_share(model.greedy(prompt, 30), compiled.generate(prompt, 30))
 
 
-def packaged_decoder(name: str, **words: Any) -> Built:
-    """The same of a decoder of transformers, whose keys and values lie in its own class of caches."""
+def compile_packaged_decoder(name: str, **words: Any) -> Candidate:
+    """Compile a decoder of transformers, whose keys and values lie in its own class of caches."""
     torch.manual_seed(sum(map(ord, name)))
-    model = sharpened(of_transformers.Windows(*of_transformers.TRANSFORMERS[name][:3]))
+    model = sharpen(of_transformers.Windows(*of_transformers.TRANSFORMERS[name][:3]))
     compiled = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()), **words)
     prompt = torch.randint(3, 200, (5,)).tolist()
-    return compiled, lambda: same(model.greedy(prompt, 30), compiled.generate(prompt, 30))
+    return compiled, lambda: equal_share(model.greedy(prompt, 30), compiled.generate(prompt, 30))
 
 
-def encoder_and_decoder(width: int, heads: int, layers: int, **words: Any) -> Built:
-    """The same of two programs."""
+def compile_encoder_and_decoder(width: int, heads: int, layers: int, **words: Any) -> Candidate:
+    """Compile an encoder and a decoder as two programs of one netlist."""
     torch.manual_seed(width)
-    model = sharpened(T5(150, width, heads, layers, 32, 64))
+    model = sharpen(T5(tokens=150, width=width, heads=heads, layers=layers, source=32, length=64))
     encode = Encode(model).eval()
     decode = Decode(model).eval()
     compiled = be.compile_programs(
@@ -203,52 +210,62 @@ def encoder_and_decoder(width: int, heads: int, layers: int, **words: Any) -> Bu
 
     def check() -> float:
         compiled(torch.tensor([source]), program="encode")
-        return same(model.greedy(source, [0], 20), compiled.generate([0], 20, program="decode"))
+        return equal_share(model.greedy(source, [0], 20), compiled.generate([0], 20, program="decode"))
 
     return compiled, check
 
 
-def sharpened(module: Any) -> Any:
-    """With larger weights, so that the likeliest token is not a close call between equals."""
+def sharpen(module: Any) -> Any:
+    """Make the weights of a module larger, so that the likeliest token is not a close call between equals."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(3 if parameter.dim() > 1 else 1)
     return module.eval()
 
 
-def same(expected: Sequence[int], got: Sequence[int]) -> float:
-    """The share of equal tokens."""
+def equal_share(expected: Sequence[int], got: Sequence[int]) -> float:
+    """Return the share of equal tokens."""
     return float(np.mean(np.asarray(expected) == np.asarray(got)))
 
 
-def cases(*, packaged: bool = True) -> dict[str, Callable[..., Built]]:
-    """By name, all that there is, with the models of installed packages or without."""
-    found: dict[str, Callable[..., Built]] = {
-        f"torch.{name}": partial(inference, build) for name, build in small.MODELS.items()
-    }
-    if packaged:
-        found |= {name: partial(inference, build) for name, build in of_packages.models().items()}
-    found |= {f"onnx.{name}": partial(onnx_graph, build) for name, build in small_onnx.MODELS.items()}
-    sources = {name: small.MODELS[name] for name in TRAINED}
-    found |= {f"int8.{name}": partial(quantised, small.MODELS[name]) for name in QUANTISED}
-    if packaged:
-        strangers = of_packages.models()
-        sources |= {name: strangers[name] for name in PACKAGED_TRAINED if name in strangers}
-        found |= {
-            f"int8.{name}": partial(quantised, strangers[name]) for name in PACKAGED_QUANTISED if name in strangers
-        }
-        if any(name.startswith("transformers.") for name in strangers):
-            found |= {f"generate.{name}": partial(packaged_decoder, name) for name in of_transformers.GENERATING}
-    for number, (name, build) in enumerate(sources.items()):
-        found[f"train.{name}"] = partial(training, build, number)
+def cases(*, packaged: bool = True) -> dict[str, Callable[..., Candidate]]:
+    """Return all cases by name, with or without the models of installed packages."""
+    packages = of_packages.models() if packaged else {}
+    compilations: dict[str, Callable[..., Candidate]] = {}
+    for name, build in small.MODELS.items():
+        compilations[f"torch.{name}"] = partial(compile_module, build)
+    for name, build in packages.items():
+        compilations[name] = partial(compile_module, build)
+    for name, build in small_onnx.MODELS.items():
+        compilations[f"onnx.{name}"] = partial(compile_onnx, build)
+    for name, build in [*_choose(small.MODELS, QUANTISED), *_choose(packages, PACKAGED_QUANTISED)]:
+        compilations[f"int8.{name}"] = partial(compile_qdq, build)
+    compilations |= _packaged_decoders(packages)
+    trained = [*_choose(small.MODELS, TRAINED), *_choose(packages, PACKAGED_TRAINED)]
+    for number, (name, build) in enumerate(trained):
+        compilations[f"train.{name}"] = partial(compile_training, build, number)
     for width, heads, layers in ((48, 3, 1), (64, 2, 2), (96, 6, 3)):
-        found[f"generate.gpt{width}"] = partial(decoder, width, heads, layers)
-        found[f"generate.t5_{width}"] = partial(encoder_and_decoder, width, heads, layers)
-    return found
+        compilations[f"generate.gpt{width}"] = partial(compile_decoder, width, heads, layers)
+        compilations[f"generate.t5_{width}"] = partial(compile_encoder_and_decoder, width, heads, layers)
+    return compilations
+
+
+def _packaged_decoders(packages: Iterable[str]) -> dict[str, Callable[..., Candidate]]:
+    """Return the cases of transformers that generate text, if models of transformers are among the packages'."""
+    if not any(name.startswith("transformers.") for name in packages):
+        return {}
+    return {f"generate.{name}": partial(compile_packaged_decoder, name) for name in of_transformers.GENERATING}
+
+
+def _choose(
+    models: Mapping[str, Callable[[], small.Source]], names: Iterable[str]
+) -> list[tuple[str, Callable[[], small.Source]]]:
+    """Return the models of these names that there are, in the order of the names."""
+    return [(name, models[name]) for name in names if name in models]
 
 
 def settings(case: str, arch: str, number: int) -> dict[str, Any]:
-    """What this case is compiled with; trainings, generations and grayskull take one chip."""
+    """Return the options that a case is compiled with; trainings, generations and grayskull take one chip."""
     words = dict(SETTINGS[number % len(SETTINGS)])
     if case.startswith(("train.", "generate.")):
         words.pop("microbatch", None)
@@ -257,53 +274,55 @@ def settings(case: str, arch: str, number: int) -> dict[str, Any]:
     return words
 
 
-def judge(row: Row, build: Callable[..., Built], folder: Path) -> Row:
-    """Compile one case and ask all judges, the first that is against it has the word."""
+def judge(row: Row, build: Callable[..., Candidate], folder: Path) -> Row:
+    """Compile one case and ask all judges; the first that is against it gives the row its verdict."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compiled, check = timed(row, "compile", lambda: build(arch=row.arch, **row.words))
+            compiled, check = _time(row, "compile", lambda: build(arch=row.arch, **row.words))
             row.ops = len(compiled.placement.ops)
             row.epochs = compiled.placement.epochs
-            if findings := timed(row, "check", lambda: compiled.check(strict=True)):
-                return against(row, "strict", f"{len(findings)}: {findings[0]}")
+            if findings := _time(row, "check", lambda: compiled.check(strict=True)):
+                return _reject(row, "strict", f"{len(findings)}: {findings[0]}")
             if vendor_router.AVAILABLE:
                 chips = int(row.words.get("chips", 1))
-                said = timed(row, "vendor", lambda: vendor_router.refusal(compiled.text, row.arch, folder, chips=chips))
-                if said:
+                refusal = _time(
+                    row, "vendor", lambda: vendor_router.refusal(compiled.text, row.arch, folder, chips=chips)
+                )
+                if refusal:
                     (folder.parent / f"{row.case}-{row.arch}.yaml").write_text(compiled.text)
-                    return against(row, "vendor", said)
-            row.pcc = timed(row, "run", check)
+                    return _reject(row, "vendor", refusal)
+            row.pcc = _time(row, "run", check)
             if not row.pcc >= PCC:
-                return against(row, "values", f"PCC {row.pcc:.6f}")
+                return _reject(row, "values", f"PCC {row.pcc:.6f}")
     except (be.UnsupportedError, be.HostError) as error:
-        return against(row, "refused", str(error))
+        return _reject(row, "refused", str(error))
     except Exception as error:  # noqa: BLE001 - what is wrong with one case must not hide the others
-        return against(row, "error", f"{type(error).__name__}: {error}")
+        return _reject(row, "error", f"{type(error).__name__}: {error}")
     return row
 
 
-def against(row: Row, verdict: str, why: str) -> Row:
-    """The row with what is said."""
+def _reject(row: Row, verdict: str, why: str) -> Row:
+    """Set verdict and reason of a row, and return it."""
     row.verdict = verdict
     row.why = why[:1000]
     return row
 
 
-def timed(row: Row, what: str, work: Callable[[], Any]) -> Any:
-    """What it gives; the row has its seconds."""
+def _time(row: Row, stage: str, work: Callable[[], Any]) -> Any:
+    """Return the result of some work, and add its seconds to the row."""
     start = time.perf_counter()
     processor = time.process_time()
     try:
         return work()
     finally:
-        row.seconds[what] = round(time.perf_counter() - start, 2)
-        row.processor[what] = round(time.process_time() - processor, 2)
+        row.seconds[stage] = round(time.perf_counter() - start, 2)
+        row.processor[stage] = round(time.process_time() - processor, 2)
 
 
-def kept(path: Path | None) -> dict[str, Row]:
-    """Rows of an earlier run of this very code: those of another are not known to be true of this one. Ends the program
-    for a line that is no row."""
+def read_rows(path: Path | None) -> dict[str, Row]:
+    """Return the rows of an earlier run of this very code; rows of other code do not count. Ends the program at a line
+    that is no row."""
     if path is None or not path.exists():
         return {}
     rows: dict[str, Row] = {}
@@ -319,13 +338,13 @@ def kept(path: Path | None) -> dict[str, Row]:
 
 @cache
 def code() -> str:
-    """The identity of what is judged, and of the models that it is judged by."""
+    """Return the identity of the code that is judged and of the models that judge it."""
     models = sorted(Path(__file__).parent.glob("zoo/*.py"))
     return digest((code_identity(), torch.__version__, [file_digest(path) for path in (*models, Path(__file__))]))
 
 
-def shown(rows: Sequence[Row]) -> int:
-    """Print what is not right, and the sums. Returns the exit status."""
+def report(rows: Sequence[Row]) -> int:
+    """Print the rows that are not right, and the sums. Return the exit status."""
     wrong = [row for row in rows if row.verdict != "right"]
     for row in wrong:
         print(f"{row.verdict}: {row.key}: {row.why[:400]}")
@@ -333,32 +352,45 @@ def shown(rows: Sequence[Row]) -> int:
     for row in rows:
         seconds.update(row.seconds)
     print(", ".join(f"{count} {verdict}" for verdict, count in Counter(row.verdict for row in rows).most_common()))
-    print("seconds: " + ", ".join(f"{what} {value:.0f}" for what, value in seconds.items()))
+    print("seconds: " + ", ".join(f"{stage} {value:.0f}" for stage, value in seconds.items()))
     return 1 if wrong else 0
 
 
-def planned(args: argparse.Namespace) -> Iterator[Row]:
-    """What is to be judged: models in turn, each with another setting, round by round; or a sample."""
+def plan_rows(args: argparse.Namespace) -> Iterator[Row]:
+    """Yield empty rows for the cases to judge: models in turn, each with another setting, round by round, or a
+    sample."""
     if args.sample:
-        drawn = random.Random(args.seed)
-        names = [name for name in cases() if not args.only or any(word in name for word in args.only)]
-        for _ in range(args.sample):
-            name = drawn.choice(names)
-            arch = drawn.choice(args.archs)
-            number = drawn.randrange(len(SETTINGS))
-            yield Row(name, arch, settings(name, arch, number))
+        yield from _sample(args)
         return
     for turn in args.settings or range(args.rounds):
         for number, name in enumerate(cases()):
-            if args.only and not any(word in name for word in args.only):
+            if not _is_chosen(name, args.only):
                 continue
             for arch in args.archs:
-                own = turn if args.settings else number + 3 * ARCHS.index(arch) + turn
-                yield Row(name, arch, settings(name, arch, own))
+                setting = turn
+                if not args.settings:
+                    setting = number + 3 * ARCHS.index(arch) + turn
+                yield Row(name, arch, settings(name, arch, setting))
+
+
+def _sample(args: argparse.Namespace) -> Iterator[Row]:
+    """Yield empty rows for random cases, architectures and settings."""
+    generator = random.Random(args.seed)
+    names = [name for name in cases() if _is_chosen(name, args.only)]
+    for _ in range(args.sample):
+        name = generator.choice(names)
+        arch = generator.choice(args.archs)
+        number = generator.randrange(len(SETTINGS))
+        yield Row(name, arch, settings(name, arch, number))
+
+
+def _is_chosen(name: str, words: Sequence[str]) -> bool:
+    """Return whether the name of a case has one of the words of `--only` in it, if there are any."""
+    return not words or any(word in name for word in words)
 
 
 def main() -> int:
-    """Go through all and print."""
+    """Judge all cases that have no row yet, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="cases whose names hold one of these")
     parser.add_argument("--archs", nargs="+", default=list(ARCHS), choices=ARCHS)
@@ -372,22 +404,23 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="repeat what was not right")
     args = parser.parse_args()
     print(conditions(), "" if vendor_router.AVAILABLE else "; without the vendor's programs, which are not here")
-    known = kept(args.rows)
+    earlier = read_rows(args.rows)
     rows = []
     names = cases()
     with tempfile.TemporaryDirectory() as scratch:
         folder = (args.rows.parent / "refused" if args.rows is not None else Path(scratch)) / "now"
-        for row in planned(args):
-            old = known.get(row.key)
-            if old is None or (args.again and old.verdict != "right"):
-                old = known[row.key] = judge(row, names[row.case], folder)
-                old.code = code()
-                print(f"  {old.verdict}: {old.key} {sum(old.seconds.values()):.1f} s {old.why[:200]}", flush=True)
+        for row in plan_rows(args):
+            judged_row = earlier.get(row.key)
+            if judged_row is None or (args.again and judged_row.verdict != "right"):
+                judged_row = earlier[row.key] = judge(row, names[row.case], folder)
+                judged_row.code = code()
+                seconds = sum(judged_row.seconds.values())
+                print(f"  {judged_row.verdict}: {judged_row.key} {seconds:.1f} s {judged_row.why[:200]}", flush=True)
                 if args.rows is not None:
                     with args.rows.open("a") as file:
-                        file.write(json.dumps(asdict(old)) + "\n")
-            rows.append(old)
-    return shown(rows)
+                        file.write(json.dumps(asdict(judged_row)) + "\n")
+            rows.append(judged_row)
+    return report(rows)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ programs:
 
 
 def seconds(command: Sequence[str], cache: Path) -> float:
-    """Wall time of one process, which must succeed."""
+    """Return the wall time of one process, which must succeed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # byte code is kept, as after an installation
     start = time.perf_counter()
@@ -53,9 +53,9 @@ def seconds(command: Sequence[str], cache: Path) -> float:
     return time.perf_counter() - start
 
 
-def report(what: str, bound: float, times: Sequence[float]) -> None:
-    """One line of the table."""
-    print(f"{what:58} {min(times):8.3f} {statistics.median(times):8.3f} {bound:8.3f}")
+def report(title: str, bound: float, times: Sequence[float]) -> None:
+    """Print one line of the table."""
+    print(f"{title:58} {min(times):8.3f} {statistics.median(times):8.3f} {bound:8.3f}")
 
 
 def main() -> None:
@@ -67,32 +67,42 @@ def main() -> None:
     print(f"{'':58} {'least':>8} {'median':>8} {'bound':>8}")
     with tempfile.TemporaryDirectory() as directory:
         cache = Path(directory)
-        one = cache / "one_op.yaml"
-        one.write_text(ONE_OP, encoding="utf-8")
-        for path, cold, warm in ((one, 6.0, 0.25), (SMALL, 15.0, 0.4)):
-            command = (*COMMAND, "run", str(path))
-            seconds((*COMMAND, "cache", "clear"), cache)  # and byte code is written
-            report(f"run {path.name}, empty kernel cache", cold, [seconds(command, cache)])
-            report(f"run {path.name}, warm", warm, [seconds(command, cache) for _ in range(repeat)])
+        _measure_runs(cache, repeat)
         for package in ("numpy", "llvmlite.binding", "numba"):
             command = (sys.executable, "-c", f"import {package}")
             report(f"import {package}", 0.0, [seconds(command, cache) for _ in range(repeat)])
-        netlists = public_netlists()
-        if not netlists:
-            print("no corpus: `check` of public netlists is not measured (set BUDA_EMU_SHARED)")
-        else:
-            for what, path, bound in (("largest", netlists[-1], 0.8), ("median", netlists[len(netlists) // 2], 0.15)):
-                command = (*COMMAND, "check", str(path))
-                seconds(command, cache)  # the first writes byte code
-                times = [seconds(command, cache) for _ in range(repeat)]
-                size = f"({path.stat().st_size >> 10} KiB)"
-                report(f"check {what} public netlist {size}", bound, times)
-                if path == netlists[-1]:
-                    times = [seconds((*command, "--no-cache"), cache) for _ in range(repeat)]
-                    report(f"check {what} public netlist {size} --no-cache", bound, times)
+        _measure_checks(cache, repeat)
         empty = statistics.median(seconds((sys.executable, "-c", "pass"), cache) for _ in range(repeat))
         imports = [seconds((sys.executable, "-c", "import buda_emu"), cache) - empty for _ in range(repeat)]
         report("import buda_emu (above an empty interpreter)", 0.06, imports)
+
+
+def _measure_runs(cache: Path, repeat: int) -> None:
+    """Measure `run` of small netlists, first with an empty kernel cache."""
+    one_op = cache / "one_op.yaml"
+    one_op.write_text(ONE_OP, encoding="utf-8")
+    for path, cold, warm in ((one_op, 6.0, 0.25), (SMALL, 15.0, 0.4)):
+        command = (*COMMAND, "run", str(path))
+        seconds((*COMMAND, "cache", "clear"), cache)  # and byte code is written
+        report(f"run {path.name}, empty kernel cache", cold, [seconds(command, cache)])
+        report(f"run {path.name}, warm", warm, [seconds(command, cache) for _ in range(repeat)])
+
+
+def _measure_checks(cache: Path, repeat: int) -> None:
+    """Measure `check` of the largest and of the median public netlist."""
+    netlists = public_netlists()
+    if not netlists:
+        print("no corpus: `check` of public netlists is not measured (set BUDA_EMU_SHARED)")
+        return
+    for rank, path, bound in (("largest", netlists[-1], 0.8), ("median", netlists[len(netlists) // 2], 0.15)):
+        command = (*COMMAND, "check", str(path))
+        seconds(command, cache)  # the first writes byte code
+        times = [seconds(command, cache) for _ in range(repeat)]
+        size = f"({path.stat().st_size >> 10} KiB)"
+        report(f"check {rank} public netlist {size}", bound, times)
+        if path == netlists[-1]:
+            times = [seconds((*command, "--no-cache"), cache) for _ in range(repeat)]
+            report(f"check {rank} public netlist {size} --no-cache", bound, times)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from conditions import SHARED, conditions
 
 
 def least(call: Callable[[], object], repeat: int) -> float:
-    """The least processor time of a call."""
+    """Return the least processor time of a call, in seconds."""
     call()
     times: list[float] = []
     for _ in range(repeat):

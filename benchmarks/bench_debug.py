@@ -34,7 +34,7 @@ _LEAST_SECONDS = 0.3  # of one measurement: short programs are run several times
 
 
 def _seconds(work: Callable[[], None], before: Callable[[], object], times: int) -> float:
-    """Processor time of the work alone."""
+    """Return the processor seconds of `work` alone, which runs some times, each time after `before`."""
     total = 0.0
     for _ in range(times):
         before()
@@ -44,8 +44,8 @@ def _seconds(work: Callable[[], None], before: Callable[[], object], times: int)
     return total
 
 
-def debugged(path: Path, precision: Precision, repeat: int) -> float:
-    """The median ratio of a debugged run to a plain one."""
+def debug_ratio(path: Path, precision: Precision, repeat: int) -> float:
+    """Return the median ratio of a run under the debugger to a plain one."""
     netlist = be.load(path)
     with be.debug(netlist, precision=precision, threads=1) as run, be.Emulator(netlist, precision, 1) as plain:
         push(plain, run.feed.blocks())
@@ -93,8 +93,8 @@ print(statistics.median(took[len(took) // 4:]))
 """
 
 
-def plain(path: Path, precision: str, repeat: int, before: Path) -> float:
-    """The median ratio of a run in this checkout to one in another."""
+def plain_ratio(path: Path, precision: str, repeat: int, before: Path) -> float:
+    """Return the median ratio of a run in this checkout to one in another."""
 
     def run(checkout: Path) -> float:
         environment = {**os.environ, "PYTHONPATH": str(checkout)}
@@ -105,7 +105,7 @@ def plain(path: Path, precision: str, repeat: int, before: Path) -> float:
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--before", type=Path, metavar="CHECKOUT")
@@ -117,10 +117,10 @@ def main() -> None:
             continue
         precisions: tuple[Precision, ...] = "format", "device"
         for precision in precisions:
-            ratio = debugged(path, precision, args.repeat)
+            ratio = debug_ratio(path, precision, args.repeat)
             print(f"debugged  {path.stem:24} {precision:7} {ratio:.3f}   bound {BOUND}", flush=True)
             if args.before is not None:
-                ratio = plain(path, precision, max(3, args.repeat // 3), args.before)
+                ratio = plain_ratio(path, precision, max(3, args.repeat // 3), args.before)
                 print(f"plain     {path.stem:24} {precision:7} {ratio:.3f}   bound about 1", flush=True)
 
 

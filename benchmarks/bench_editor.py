@@ -16,13 +16,13 @@ from buda_emu.netlist.load import check_text
 
 
 def measure(text: str, keystrokes: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of each keystroke, and of whole checks taken in between."""
+    """Return the milliseconds of each keystroke, and of whole checks in between."""
     chosen = random.Random(1)
     reader = TreeReader()
     last = OpenText(text, "net.yaml", reader)
     last.findings  # noqa: B018 - the first reading is of a text that is opened
     typed = []
-    whole = []
+    checks = []
     for number in range(keystrokes):
         at = chosen.randrange(len(text))
         for version in (text[:at] + chosen.choice("ab1 ,{") + text[at:], text):
@@ -33,22 +33,22 @@ def measure(text: str, keystrokes: int) -> tuple[list[float], list[float]]:
         if number % 10 == 0:
             start = time.process_time()
             check_text(text, "net.yaml")
-            whole.append(1000 * (time.process_time() - start))
-    return typed, whole
+            checks.append(1000 * (time.process_time() - start))
+    return typed, checks
 
 
 def main() -> None:
-    """Print the figures."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("netlist", type=Path)
     parser.add_argument("--keystrokes", type=int, default=100)
     args = parser.parse_args()
-    typed, whole = measure(args.netlist.read_text(), args.keystrokes)
+    typed, checks = measure(args.netlist.read_text(), args.keystrokes)
     marks = statistics.quantiles(typed, n=20)
     print(f"keystroke: median {statistics.median(typed):.0f} ms, 95 % under {marks[-1]:.0f} ms")
     print(
-        f"whole check: median {statistics.median(whole):.0f} ms; a keystroke takes "
-        f"{statistics.median(typed) / statistics.median(whole):.2f} of it"
+        f"whole check: median {statistics.median(checks):.0f} ms; a keystroke takes "
+        f"{statistics.median(typed) / statistics.median(checks):.2f} of it"
     )
 
 

@@ -28,8 +28,8 @@ from conditions import conditions, public_netlists
 MADE_OPS = 1240
 
 
-def made_netlist(ops: int) -> str:
-    """A sound netlist: so many graphs of one op, each between two queues, all executed by one program."""
+def generate_netlist(ops: int) -> str:
+    """Return a sound netlist of `ops` graphs with one op each, between two queues, that one program executes."""
     sizes = "grid_size: [1, 1], t: 1, mblock: [1, 1], ublock: [1, 2]"
     queues = []
     graphs = []
@@ -62,14 +62,14 @@ def made_netlist(ops: int) -> str:
 
 
 def events(text: str) -> None:
-    """Ask for every event."""
+    """Ask the parser for every event of a text."""
     get_event = yaml.CSafeLoader(text).get_event
     while get_event().__class__ is not yaml.events.StreamEndEvent:
         pass
 
 
 def milliseconds(works: Mapping[str, Callable[[], object]], repeat: int) -> dict[str, float]:
-    """Least processor time of each."""
+    """Return the least processor time of each work, in milliseconds."""
     least = dict.fromkeys(works, float("inf"))
     for _ in range(repeat):
         for name, work in works.items():
@@ -83,12 +83,12 @@ def milliseconds(works: Mapping[str, Callable[[], object]], repeat: int) -> dict
 
 
 def measure(path: Path, repeat: int) -> dict[str, float]:
-    """All figures of one netlist."""
+    """Return all figures of one netlist in milliseconds."""
     text = decode(read_bytes(path))
-    kept = Path(os.environ["XDG_CACHE_HOME"])
+    cache = Path(os.environ["XDG_CACHE_HOME"])
 
     def first() -> None:
-        for file in kept.rglob("netlists/*"):
+        for file in cache.rglob("netlists/*"):
             file.unlink()
         check(path)
 
@@ -114,15 +114,15 @@ def main() -> None:
     print(f"{'KiB':>6} {'events':>8} {'yaml.load':>10} {'tree':>6} {'check':>6} {'first':>6} {'kept':>6}  netlist")
     with tempfile.TemporaryDirectory() as directory:
         os.environ["XDG_CACHE_HOME"] = directory
-        made = Path(directory) / "made.yaml"
-        made.write_text(made_netlist(MADE_OPS), encoding="utf-8")
-        for path in (*public_netlists()[-args.largest :], made):
+        generated = Path(directory) / "made.yaml"
+        generated.write_text(generate_netlist(MADE_OPS), encoding="utf-8")
+        for path in (*public_netlists()[-args.largest :], generated):
             took = measure(path, args.repeat)
             unit = took["events"]
             ratios = (took[name] / unit for name in ("yaml.load", "tree", "check", "first", "kept"))
-            whole, tree, judged, first, kept = ratios
+            plain, tree, judged, first, cached = ratios
             size = path.stat().st_size >> 10
-            figures = f"{whole:10.2f} {tree:6.2f} {judged:6.2f} {first:6.2f} {kept:6.2f}"
+            figures = f"{plain:10.2f} {tree:6.2f} {judged:6.2f} {first:6.2f} {cached:6.2f}"
             print(f"{size:6} {unit:5.0f} ms {figures}  {path.name}")
 
 

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import buda_emu as be
 from buda_emu.emulator.memory.memory_pool import POOL
-from run import Job, add_selection, selected
+from run import Job, add_selection, select_jobs
 
 MIB = 1 << 20
 
 
 def memory(field: str) -> int:
-    """Bytes: VmRSS is what the process holds, VmHWM the most since it was last set back."""
+    """Return a field of the process status in bytes: VmRSS is the memory that the process holds, VmHWM the most since
+    the peak was last set back."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) << 10
@@ -29,7 +30,7 @@ def memory(field: str) -> int:
 
 
 def measure(job: Job, threads: int) -> tuple[int, int, int]:
-    """Bytes of `queues`, `cut` and `peak`."""
+    """Return the bytes of `queues`, `cut` and `peak`."""
     netlist = be.load(job.path, arch=job.arch)
     inputs = job.inputs(netlist)
     queues = cut = peak = 0
@@ -55,7 +56,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     print(f"{'queues':>9} {'cut':>9} {'live':>9} {'peak':>9} {'ratio':>6}  netlist")
-    for job in selected(args):
+    for job in select_jobs(args):
         queues, cut, peak = measure(job, args.threads)
         live = queues + cut
         figures = " ".join(f"{value / MIB:9.1f}" for value in (queues, cut, live, peak))

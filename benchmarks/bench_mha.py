@@ -10,20 +10,23 @@ output is popped after it; neither is timed. The first runs, which compile and p
 import argparse
 import statistics
 import time
+from collections.abc import Iterable
 
 import numpy as np
 
 import buda_emu as be
-from buda_emu.emulator.inputs.default import default_inputs
+from buda_emu.emulator.inputs.default import InputBlock, default_inputs
 from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.netlist.test_config import read_test_config
 from conditions import ROOT, SHARED, conditions
 
 BOUND_MS = 1.5
+WARM_UP = 3
+"""Runs that are not measured, in which kernels are compiled and plans made."""
 
 
 def times(netlist_path: str, threads: int, repeat: int) -> list[float]:
-    """Seconds of each timed run of all programs."""
+    """Return the seconds of each timed run of all programs."""
     netlist = be.load(netlist_path)
     config = read_test_config(netlist.path, netlist.sections)
     programs = list(netlist.programs.values())
@@ -32,20 +35,24 @@ def times(netlist_path: str, threads: int, repeat: int) -> list[float]:
     outputs = [queue.name for queue in netlist.queues.values() if not queue.host_fed and not queue.is_ram]
     measured: list[float] = []
     with be.Emulator(netlist, threads=threads) as emulator:
-        for round_number in range(repeat + 3):
-            for block in blocks:
-                if block.slot is not None or not len(emulator.peek(block.queue)):
-                    emulator.push(block.queue, block.array, block.slot)
+        for _ in range(repeat + WARM_UP):
+            _push_inputs(emulator, blocks)
             start = time.perf_counter()
             for program in programs:
                 emulator.run(program.name, parameters)
-            if round_number >= 3:
-                measured.append(time.perf_counter() - start)
+            measured.append(time.perf_counter() - start)
             for name in outputs:
                 left = len(emulator.peek(name))
                 if left:
                     assert np.isfinite(emulator.pop(name, left)).all()
-    return measured
+    return measured[WARM_UP:]
+
+
+def _push_inputs(emulator: be.Emulator, blocks: Iterable[InputBlock]) -> None:
+    """Push the inputs again; a queue that still has its entries, as one of parameters has, is left as it is."""
+    for block in blocks:
+        if block.slot is not None or not len(emulator.peek(block.queue)):
+            emulator.push(block.queue, block.array, block.slot)
 
 
 def main() -> None:

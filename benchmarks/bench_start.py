@@ -37,14 +37,14 @@ EXECUTES = 500
 HEAVY = ("resnet50", "bert_base_train")
 
 
-def line(what: str, value: str, bound: str) -> None:
-    """A line of the table."""
-    print(f"{what:62} {value:>34} {bound:>16}", flush=True)
+def line(title: str, value: str, bound: str) -> None:
+    """Print a line of the table."""
+    print(f"{title:62} {value:>34} {bound:>16}", flush=True)
 
 
 # ------------------------------------------------------------------------------------------------------ whole processes
 def process(command: Sequence[str], cache: Path) -> tuple[float, float]:
-    """(seconds, processor seconds with all children) of a process, which must succeed."""
+    """Return seconds and processor seconds (with all children) of a process, which must succeed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache)}
     for name in ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS"):
         environment.pop(name, None)  # byte code is kept, as after an installation
@@ -57,21 +57,21 @@ def process(command: Sequence[str], cache: Path) -> tuple[float, float]:
 
 
 def beside_numpy(command: Sequence[str], cache: Path, repeat: int, before: Callable[[], None] = lambda: None) -> str:
-    """Median seconds of a process, and the ratio to `import numpy` of seconds and of processor time."""
+    """Return the median seconds of a process, and its seconds and processor time as multiples of `import numpy`."""
     numpy = (sys.executable, "-c", "import numpy")
-    own = list[tuple[float, float]]()
-    other = list[tuple[float, float]]()
+    measured = list[tuple[float, float]]()
+    numpys = list[tuple[float, float]]()
     for _ in range(repeat):
         before()
-        own.append(process(command, cache))
-        other.append(process(numpy, cache))
-    seconds, cpu = map(statistics.median, zip(*own, strict=True))
-    numpy_seconds, numpy_cpu = map(statistics.median, zip(*other, strict=True))
+        measured.append(process(command, cache))
+        numpys.append(process(numpy, cache))
+    seconds, cpu = map(statistics.median, zip(*measured, strict=True))
+    numpy_seconds, numpy_cpu = map(statistics.median, zip(*numpys, strict=True))
     return f"{seconds:.3f} s, {seconds / numpy_seconds:.2f}, {cpu / numpy_cpu:.2f} x numpy"
 
 
 def processes(cache: Path, repeat: int, quick: bool) -> None:
-    """`run`, `check` and `test` with kernels and netlists in the caches, and `test` without."""
+    """Measure `run` and `test` with kernels and netlists in the caches, and `test` without."""
 
     def forget_verdicts() -> None:
         for file in cache.rglob("verdicts/*"):
@@ -82,9 +82,9 @@ def processes(cache: Path, repeat: int, quick: bool) -> None:
 
     test = (*COMMAND, "test", "netlists/")
     if not quick:
-        own = sorted(map(str, (ROOT / "netlists").glob("*.yaml")))
+        netlists = sorted(map(str, (ROOT / "netlists").glob("*.yaml")))
         for name, command in (
-            (f"the {len(own)} netlists/*.yaml", (*COMMAND, "test", *own)),
+            (f"the {len(netlists)} netlists/*.yaml", (*COMMAND, "test", *netlists)),
             ("all of netlists/", test),
         ):
             forget_all()
@@ -101,7 +101,7 @@ def processes(cache: Path, repeat: int, quick: bool) -> None:
 
 # --------------------------------------------------------------------------------------------------------- in a process
 def launch(threads: int) -> float:
-    """Microseconds of one execute of one op of one tile, in a loop."""
+    """Return the microseconds of one execute of one op of one tile, in a loop."""
     text = ONE_OP.replace("- execute", "- loop: $n\n    - execute")
     text = text.replace("{$zero: 0}", f"{{$zero: 0, $n: {EXECUTES}}}")
     text = text.replace("{input: copy, type: queue,", "{input: copy, type: ram,")
@@ -113,18 +113,19 @@ def launch(threads: int) -> float:
         netlist = be.load(path, cache=False)
     with be.Emulator(netlist, threads=threads) as emulator:
         emulator.push("a", np.ones((1, 1, 32, 32), np.float32))
-        return 1e6 * min(_of_thread(lambda: emulator.run("run")) for _ in range(20)) / EXECUTES
+        return 1e6 * min(_thread_seconds(lambda: emulator.run("run")) for _ in range(20)) / EXECUTES
 
 
-def _of_thread(call: Callable[[], Any]) -> float:
+def _thread_seconds(call: Callable[[], Any]) -> float:
+    """Return the processor seconds that a call takes in this thread."""
     start = time.thread_time()
     call()
     return time.thread_time() - start
 
 
 def beside_reference(job: Job, threads: int, repeat: int = 7) -> str:
-    """The programs on a new machine: seconds of the first in this process, of the least later one, times faster than
-    the reference."""
+    """Run the programs of a job on new machines, and return seconds of the first run, of the fastest later one, and how
+    many times faster than the reference that is."""
     netlist = be.load(job.path, arch=job.arch)
     inputs = job.inputs(netlist)
     took: list[float] = []
@@ -143,10 +144,10 @@ def beside_reference(job: Job, threads: int, repeat: int = 7) -> str:
 
 
 def small() -> None:
-    """Launches, and netlists whose epochs run once."""
+    """Measure launches, and netlists whose epochs run once."""
     for threads in (1, 2):
         line(f"execute of one op, threads {threads}", f"{launch(threads):.1f} us", "60 us")
-    wanted: Mapping[str, str] = {
+    bounds: Mapping[str, str] = {
         "netlist_bert_2x_encoder_1x_whb0_tiny_training": "4 times",
         "netlist_reduce_r_dim_output_1x32_tile_dim": "4 times",
         "netlist_fused_op_with_reduce": "4 times",
@@ -157,18 +158,18 @@ def small() -> None:
             least = 1e3 * min(mha_times(str(path), threads, 200))
             line(f"netlist_bert_mha, threads {threads}", f"{least:.2f} ms", "1 ms")
     for job in vector_jobs("vectors"):
-        bound = next((text for name, text in wanted.items() if name in job.name), None)
-        if bound is not None:
+        least_times = next((text for name, text in bounds.items() if name in job.name), None)
+        if least_times is not None:
             for threads in (1, 2):
-                line(f"{Path(job.name).stem[:48]}, threads {threads}", beside_reference(job, threads), bound)
+                line(f"{Path(job.name).stem[:48]}, threads {threads}", beside_reference(job, threads), least_times)
 
 
 def cold_and_warm(job: Job) -> None:
-    """The first run of a new process beside its second, and the most memory that it held. Another process ran the
-    netlist before: to compile kernels is no matter of memory.
+    """Measure the first run of a new process beside its second, and the most memory that it held. Another process runs
+    the netlist before, since compiling kernels is no matter of memory.
 
-    Beside it what two threads of another process need to touch as much memory as the first run took, and nothing else:
-    a virtual machine whose host takes back what nobody uses waits for the host at each first touch.
+    Beside it stands the time that two threads of another process need to touch as much memory as the first run took,
+    and nothing else: a virtual machine whose host takes unused memory back waits for the host at each first touch.
     """
     script = (
         "import resource, sys, time\n"
@@ -200,13 +201,14 @@ def cold_and_warm(job: Job) -> None:
     line(f"{Path(job.name).stem[:40]}, cold, warm", f"{cold:.1f}, {warm:.1f} s, {cold / warm:.2f}", "1.25")
     value = f"{cold_cpu:.1f}, {warm_cpu:.1f} s, {cold_cpu / warm_cpu:.2f}"
     line(f"  processors; in the system {cold_system:.1f}, {warm_system:.1f}; peak {peak:.0f} MiB", value, "")
-    alone = touching(held)
+    alone = seconds_to_touch(held)
     line(f"  to touch {held:.0f} MiB and nothing else", f"{alone:.1f} s of {cold - warm:.1f} s", "")
 
 
-def touching(mebibytes: float) -> float:
-    """Seconds in which two threads of a new process touch so much memory, in large pages where the system has them.
-    Before it waits as long as a netlist takes to load: hosts take memory back a little after it was given up."""
+def seconds_to_touch(mebibytes: float) -> float:
+    """Return the seconds in which two threads of a new process touch so much memory, in large pages if the system has
+    them. The process first waits as long as a netlist takes to load, since hosts take memory back a little after it
+    was given up."""
     script = (
         "import mmap, sys, threading, time\n"
         "import numpy as np\n"
@@ -247,9 +249,9 @@ def main() -> None:
             os.environ.pop("XDG_CACHE_HOME")
             if before is not None:
                 os.environ["XDG_CACHE_HOME"] = before
-        tree, check, kept = (took[name] / took["events"] for name in ("tree", "check", "kept"))
-        what = f"largest netlist, in multiples of libyaml's events ({took['events']:.0f} ms)"
-        line(what, f"tree {tree:.2f}, check {check:.2f}, kept {kept:.2f}", "1.5")
+        tree, check, cached = (took[name] / took["events"] for name in ("tree", "check", "kept"))
+        title = f"largest netlist, in multiples of libyaml's events ({took['events']:.0f} ms)"
+        line(title, f"tree {tree:.2f}, check {check:.2f}, kept {cached:.2f}", "1.5")
     if not args.quick:
         for job in vector_jobs("vectors_heavy"):
             if any(name in job.name for name in HEAVY):

@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ SECONDS = {"mlp": 1.0, "bert_base": 20.0, "resnet50": 45.0}
 
 @dataclass(slots=True)
 class Measured:
-    """One model on one architecture. Times are CPU seconds, `memory` the most that the process has held, in bytes."""
+    """The figures of one model on one architecture. Times are CPU seconds; `memory` is the most that the process has
+    held, in bytes."""
 
     model: str
     arch: str
@@ -61,16 +63,16 @@ class Measured:
     memory: int = 0
 
     def misses(self) -> list[str]:
-        """What is not as it should be."""
-        found = [f"{len(self.findings)} findings, the first: {self.findings[0]}"] if self.findings else []
-        found += [f"the vendor's {self.refused}"] if self.refused else []
-        found += [f"{word}: PCC {value:.6f}" for word, value in self.pcc.items() if not value >= PCC[word]]
+        """Return a line for each figure that misses its bound."""
+        problems = [f"{len(self.findings)} findings, the first: {self.findings[0]}"] if self.findings else []
+        problems += [f"the vendor's {self.refused}"] if self.refused else []
+        problems += [f"{word}: PCC {value:.6f}" for word, value in self.pcc.items() if not value >= PCC[word]]
         if self.compile > SECONDS.get(self.model, float("inf")):
-            found.append(f"compile: {self.compile:.1f} s, bound {SECONDS[self.model]:g} s")
-        return [f"{self.model} {self.arch}: {text}" for text in found]
+            problems.append(f"compile: {self.compile:.1f} s, bound {SECONDS[self.model]:g} s")
+        return [f"{self.model} {self.arch}: {text}" for text in problems]
 
     def row(self, precisions: list[str]) -> tuple[str, ...]:
-        """For people."""
+        """Return the cells of the table."""
         return (
             self.model,
             self.arch,
@@ -83,8 +85,8 @@ class Measured:
         )
 
 
-def timed(work: Any) -> tuple[Any, float]:
-    """What it gives, and its CPU seconds."""
+def cpu_seconds(work: Any) -> tuple[Any, float]:
+    """Return the result of some work, and its CPU seconds."""
     start = time.process_time()
     return work(), time.process_time() - start
 
@@ -95,39 +97,31 @@ def measure(name: str, arch: str, seed: int, precisions: list[str], df: str, fid
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = module(*inputs)
-        program, export = timed(lambda: torch.export.export(module, inputs).run_decompositions({}))
-        compiled, seconds = timed(lambda: be.compile(program, arch=arch, df=df, fidelity=fidelity, name=name))
+        program, export = cpu_seconds(lambda: torch.export.export(module, inputs).run_decompositions({}))
+        compiled, seconds = cpu_seconds(lambda: be.compile(program, arch=arch, df=df, fidelity=fidelity, name=name))
     outputs = expected if isinstance(expected, tuple) else (expected,)
-    parameters = sum(item.numel() for item in module.parameters())
-    found = Measured(name, arch, parameters, export, seconds)
-    findings, found.check = timed(lambda: compiled.check(strict=True))
-    found.findings = [str(item) for item in findings]
+    parameters = sum(parameter.numel() for parameter in module.parameters())
+    result = Measured(model=name, arch=arch, parameters=parameters, export=export, compile=seconds)
+    findings, result.check = cpu_seconds(lambda: compiled.check(strict=True))
+    result.findings = [str(finding) for finding in findings]
     if vendor_router.AVAILABLE:
         with tempfile.TemporaryDirectory() as folder:
-            found.refused = vendor_router.refusal(compiled.text, arch, Path(folder))
-    found.ops = len(compiled.placement.ops)
-    found.epochs = compiled.placement.epochs
-    found.inputs_per_second = compiled.perf().inputs_per_second
+            result.refused = vendor_router.refusal(compiled.text, arch, Path(folder))
+    result.ops = len(compiled.placement.ops)
+    result.epochs = compiled.placement.epochs
+    result.inputs_per_second = compiled.perf().inputs_per_second
     for precision in precisions:
-        got, found.run[precision] = timed(lambda word=precision: compiled(*inputs, precision=word))
+        got, result.run[precision] = cpu_seconds(lambda word=precision: compiled(*inputs, precision=word))
         correlations = [difference("", want.numpy(), have).pcc or 0.0 for want, have in zip(outputs, got, strict=True)]
-        found.pcc[precision] = float(np.min(correlations))
+        result.pcc[precision] = float(np.min(correlations))
         compiled.close()
-    found.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return found
+    result.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return result
 
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
-    parser.add_argument("--archs", nargs="+", default=["wormhole_b0"], metavar="ARCH")
-    parser.add_argument("--precisions", nargs="*", default=["ideal", "format"], choices=tuple(PCC), metavar="WORD")
-    parser.add_argument("--df", default="Float16_b")
-    parser.add_argument("--fidelity", default="HiFi3")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    args = parser.parse_args()
+    args = _parse_arguments()
     measure("mlp", args.archs[0], args.seed, args.precisions, args.df, args.fidelity)  # imports are nobody's time
     print(f"{conditions()}; torch {torch.__version__}; {args.df}, {args.fidelity}, seed {args.seed}")
     print("" if vendor_router.AVAILABLE else "Without the vendor's programs, which are not here")
@@ -137,8 +131,8 @@ def main() -> int:
         for arch in args.archs:
             measured.append(measure(name, arch, args.seed, args.precisions, args.df, args.fidelity))
             print(f"  {measured[-1].row(args.precisions)}", file=sys.stderr, flush=True)
-    print(table(headers, (item.row(args.precisions) for item in measured), right=(2, 3, 5, 6)))
-    missed = [text for item in measured for text in item.misses()]
+    print(table(headers, (result.row(args.precisions) for result in measured), right=(2, 3, 5, 6)))
+    missed = list(chain.from_iterable(result.misses() for result in measured))
     for text in missed:
         print(f"missed: {text}")
     if args.json is not None:
@@ -149,10 +143,23 @@ def main() -> int:
             "df": args.df,
             "fidelity": args.fidelity,
             "seed": args.seed,
-            "models": [asdict(item) for item in measured],
+            "models": [asdict(result) for result in measured],
         }
         args.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 1 if missed else 0
+
+
+def _parse_arguments() -> argparse.Namespace:
+    """Return the options of the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
+    parser.add_argument("--archs", nargs="+", default=["wormhole_b0"], metavar="ARCH")
+    parser.add_argument("--precisions", nargs="*", default=["ideal", "format"], choices=tuple(PCC), metavar="WORD")
+    parser.add_argument("--df", default="Float16_b")
+    parser.add_argument("--fidelity", default="HiFi3")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

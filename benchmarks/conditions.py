@@ -9,13 +9,13 @@ SHARED = Path(os.environ.get("BUDA_EMU_SHARED") or ROOT.parent / "shared")
 
 
 def conditions() -> str:
-    """Interpreter, processor count and load of this machine, in one line."""
-    one, _, _ = os.getloadavg()
-    return f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {one:.1f}"
+    """Return interpreter, processor count and load of this machine as one line."""
+    load, _, _ = os.getloadavg()
+    return f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {load:.1f}"
 
 
 def processor() -> str:
-    """What the processor calls itself."""
+    """Return the name of the processor's model."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -25,5 +25,5 @@ def processor() -> str:
 
 
 def public_netlists() -> list[Path]:
-    """The corpus' netlists by size, smallest first. Empty without the corpus."""
+    """Return the netlists of the corpus, smallest first; none without the corpus."""
     return sorted((SHARED / "corpus" / "netlists").rglob("*.yaml"), key=lambda path: (path.stat().st_size, path))

@@ -28,8 +28,8 @@ from t5 import T5, Decode, Encode
 TOKENS = 50
 
 
-def sharpened(module):
-    """With larger weights, so that the likeliest token is not a close call between equals."""
+def sharpen(module):
+    """Make the weights of a module larger, so that the likeliest token is not a close call between equals."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(2 if parameter.dim() > 1 else 1)
@@ -37,28 +37,29 @@ def sharpened(module):
 
 
 def gpt2(layers=12):
-    """Compiled; what torch generates and what the netlist does, each as a function of the count; and its decoder."""
+    """Return GPT-2 small compiled, functions that generate a number of tokens by torch and by the netlist, and the name
+    of its decoder's program."""
     torch.manual_seed(0)
-    model = GPT(50257, 768, 12, layers, 1024)
+    model = GPT(tokens=50257, width=768, heads=12, layers=layers, length=1024)
     model.head.weight = model.tokens.weight
-    sharpened(model)
+    sharpen(model)
     prompt = torch.randint(0, 50257, (20,)).tolist()
-    made = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
+    compiled = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
     return (
-        made,
+        compiled,
         lambda count: model.greedy(prompt, count),
-        lambda count, precision: made.generate(prompt, count, precision=precision),
+        lambda count, precision: compiled.generate(prompt, count, precision=precision),
         "",
     )
 
 
 def t5(layers=6):
-    """The same of T5-small; its encoder runs once."""
+    """Return T5-small in the form of `gpt2`; its encoder runs once."""
     torch.manual_seed(0)
-    model = sharpened(T5(32128, 512, 8, layers, 64, 128))
+    model = sharpen(T5(tokens=32128, width=512, heads=8, layers=layers, source=64, length=128))
     encode = Encode(model).eval()
     decode = Decode(model).eval()
-    made = be.compile_programs(
+    compiled = be.compile_programs(
         {
             "encode": be.Program(encode, encode.example(), encode.keeps()),
             "decode": be.Program(decode, decode.example(), decode.keeps()),
@@ -67,15 +68,15 @@ def t5(layers=6):
     source = torch.randint(0, 32128, (64,)).tolist()
 
     def generate(count, precision):
-        made(np.asarray([source]), program="encode", precision=precision)
-        return made.generate([0], count, program="decode", precision=precision)
+        compiled(np.asarray([source]), program="encode", precision=precision)
+        return compiled.generate([0], count, program="decode", precision=precision)
 
-    return made, lambda count: model.greedy(source, [0], count), generate, "decode"
+    return compiled, lambda count: model.greedy(source, [0], count), generate, "decode"
 
 
 @contextmanager
 def old_cuts():
-    """Epochs that end where they would if loading one took no time, and none for the longest way of a single input."""
+    """Cut epochs as if loading took no time, and search no cut for the latency of a single input."""
     load = cuts.epoch_load
     single = refine.single_input_decisions
     cuts.epoch_load = lambda _: (0.0, 0.0)
@@ -87,59 +88,62 @@ def old_cuts():
         refine.single_input_decisions = single
 
 
-def steps_per_second(made, program):
-    """Modelled: the program's step, then the host link for the one row of scores that the next token is picked of."""
-    perf = made.perf(program)
-    part = made.parts[program or next(iter(made.parts))]
-    (output,) = (item for item in made.io.outputs if item.label in part.outputs)
+def steps_per_second(compiled, program):
+    """Return the modelled pace of decoding: a step of the program, then the host link for the one row of scores of
+    which the next token is picked."""
+    perf = compiled.perf(program)
+    part = compiled.parts[program or next(iter(compiled.parts))]
+    (output,) = (output for output in compiled.io.outputs if output.label in part.outputs)
     row = output.view[-1] * np.dtype(np.float16).itemsize
     return 1 / (1 / perf.inputs_per_second + row / perf.run.host_rate)
 
 
 def beside_old_cuts(name, make, layers):
-    """Print the modelled pace of one step, loads counted, with epochs cut without and with them."""
+    """Print the modelled pace of one step, loads counted, with epochs cut without and with regard to loads."""
     paces = []
-    for how in (old_cuts(), nullcontext()):
-        with how:
-            made, *_, program = make(*layers)
-        paces.append(steps_per_second(made, program))
-        print(f"{name}: {made.placement.epochs} epochs of all programs, {paces[-1]:.1f} steps per second", flush=True)
+    for context in (old_cuts(), nullcontext()):
+        with context:
+            compiled, *_, program = make(*layers)
+        paces.append(steps_per_second(compiled, program))
+        print(
+            f"{name}: {compiled.placement.epochs} epochs of all programs, {paces[-1]:.1f} steps per second", flush=True
+        )
     print(f"{name}: {paces[1] / paces[0]:.2f} times the old cuts, loads counted in both")
 
 
 def main():
-    """Print what was found of each model."""
+    """Compile each model, and print its pace and how many tokens equal torch's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("gpt2", "t5"), help="one of the models")
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--layers", type=int, help="fewer layers than the model has")
     parser.add_argument("--precision", default="ideal", choices=("ideal", "format", "device"))
     parser.add_argument("--cuts", action="store_true", help="old cuts beside new ones instead, modelled")
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(conditions())
     for name, make in (("gpt2", gpt2), ("t5", t5)):
-        if given.only not in (None, name):
+        if args.only not in (None, name):
             continue
-        if given.cuts:
-            beside_old_cuts(name, make, [given.layers] if given.layers else [])
+        if args.cuts:
+            beside_old_cuts(name, make, [args.layers] if args.layers else [])
             continue
         begin = time.process_time()
-        made, theirs, ours, program = make(*([given.layers] if given.layers else []))
-        pace = steps_per_second(made, program)
+        compiled, generate_by_torch, generate_here, program = make(*([args.layers] if args.layers else []))
+        pace = steps_per_second(compiled, program)
         seconds = time.process_time() - begin
         print(f"{name}: {seconds:.0f} s to compile, modelled {pace:.1f} decode steps per second", flush=True)
-        expected = theirs(given.tokens)
-        ours(1, given.precision)  # kernels, plans and parameters
-        made.reset()
+        expected = generate_by_torch(args.tokens)
+        generate_here(1, args.precision)  # kernels, plans and parameters
+        compiled.reset()
         begin = time.process_time()
         wall = time.perf_counter()
-        found = ours(given.tokens, given.precision)
+        tokens = generate_here(args.tokens, args.precision)
         seconds = time.process_time() - begin
         wall = time.perf_counter() - wall
-        same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), len(found))
+        same = next((n for n, (a, b) in enumerate(zip(tokens, expected, strict=True)) if a != b), len(tokens))
         print(
-            f"{name}: {same} of {len(expected)} tokens equal to torch's in precision {given.precision}, emulated "
-            f"{len(found) / wall:.2f} tokens per second ({seconds / len(found):.2f} s of processor time for each)",
+            f"{name}: {same} of {len(expected)} tokens equal to torch's in precision {args.precision}, emulated "
+            f"{len(tokens) / wall:.2f} tokens per second ({seconds / len(tokens):.2f} s of processor time for each)",
             flush=True,
         )
 

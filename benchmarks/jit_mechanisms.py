@@ -106,10 +106,10 @@ def compile_helpers() -> None:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism, how a process does without it, and whether that shows in a cold start, when kernels are compiled, or
-    in a warm one."""
+    """A mechanism of the JIT, a function that undoes it in a process, and whether it matters in a cold start, in which
+    kernels are compiled, or in a warm one."""
 
-    what: str
+    title: str
     undo: Callable[[], None]
     cold: bool = True
 
@@ -145,8 +145,9 @@ def seconds(without: str, command: tuple[str, ...], cache: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def saved(name: str, command: tuple[str, ...], cache: Path, pairs: int, *, cold: bool) -> str:
-    """Return the milliseconds that a command takes more without a mechanism, and those that it takes with it."""
+def milliseconds_saved(name: str, command: tuple[str, ...], cache: Path, pairs: int, *, cold: bool) -> str:
+    """Return the milliseconds that a command takes more without a mechanism, with quartiles, and those that it takes
+    with it."""
     differences: list[float] = []
     plain: list[float] = []
     for number in range(pairs + 1):
@@ -187,8 +188,8 @@ def main() -> None:
             pairs = args.cold_pairs if mechanism.cold else args.pairs
             start = "cold" if mechanism.cold else "warm"
             for command in COMMANDS[mechanism.cold]:
-                figure = saved(name, command, Path(directory), pairs, cold=mechanism.cold)
-                print(f"{mechanism.what:36} {command[0]:6} {start} {figure}", flush=True)
+                figure = milliseconds_saved(name, command, Path(directory), pairs, cold=mechanism.cold)
+                print(f"{mechanism.title:36} {command[0]:6} {start} {figure}", flush=True)
 
 
 if __name__ == "__main__":

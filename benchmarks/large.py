@@ -56,7 +56,7 @@ class Logits(torch.nn.Module):
 
 
 def without_data(name: str, layers: int | None, dtype: Any = torch.bfloat16) -> Any:
-    """The module on the device meta, but for its rotary angles, which are in no file."""
+    """Return the module on the device meta, but for its rotary angles, which are in no file."""
     config_type, model_type, words = MODELS[name]
     config = config_type(**words, attn_implementation="sdpa")
     if layers is not None:
@@ -70,11 +70,15 @@ def without_data(name: str, layers: int | None, dtype: Any = torch.bfloat16) -> 
 
 
 Content = np.ndarray[Any, Any] | tuple[np.ndarray[Any, Any], np.random.Generator]
-"""All numbers, or those that are repeated in another order, drawn by the generator."""
+"""All numbers of a tensor, or some that the generator repeats in another order until the tensor is full."""
+
+
+Shard = list[tuple[str, tuple[int, ...], Content]]
+"""Name, shape and content of the tensors of one file."""
 
 
 def random_tensors(module: Any) -> Iterator[tuple[str, tuple[int, ...], Content]]:
-    """Names, shapes and bfloat16 as uint16, one after the other."""
+    """Yield name, shape and content (bfloat16 as uint16) of each tensor of a module once."""
     seen: set[int] = set()
     for number, (name, tensor) in enumerate(module.state_dict(keep_vars=True).items()):
         if id(tensor) in seen:
@@ -90,56 +94,63 @@ def random_tensors(module: Any) -> Iterator[tuple[str, tuple[int, ...], Content]
 
 
 def _halves(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return float32 numbers as bfloat16, cut, in uint16."""
     return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def write(name: str, folder: Path, layers: int | None) -> None:
-    """The weights, in shards of about SHARD bytes, and their index."""
+    """Write the weights in shards of about SHARD bytes, and their index."""
     folder.mkdir(parents=True, exist_ok=True)
-    shards: list[list[tuple[str, tuple[int, ...], Any]]] = [[]]
+    shards: list[Shard] = [[]]
     filled = 0
-    for item in random_tensors(without_data(name, layers)):
-        size = 2 * prod(item[1])
+    for tensor, shape, content in random_tensors(without_data(name, layers)):
+        size = 2 * prod(shape)
         if filled and filled + size > SHARD:
             shards.append([])
             filled = 0
-        shards[-1].append(item)
+        shards[-1].append((tensor, shape, content))
         filled += size
     places: dict[str, str] = {}
     for number, shard in enumerate(shards):
         file = f"model-{number + 1:05}-of-{len(shards):05}.safetensors"
-        header: dict[str, Any] = {}
-        at = 0
-        for tensor, shape, _ in shard:
-            header[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + 2 * prod(shape)]}
-            at += 2 * prod(shape)
-            places[tensor] = file
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        with (folder / file).open("wb") as stream:
-            stream.write(len(text).to_bytes(8, "little") + text)
-            for _, shape, content in shard:
-                if not isinstance(content, tuple):
-                    stream.write(content.data)
-                    continue
-                halves, source = content
-                left = prod(shape)
-                while left:  # the same numbers in another order: a stream of new ones takes most of an hour
-                    part = np.roll(halves, int(source.integers(halves.size)))[:left]
-                    stream.write(part.data)
-                    left -= part.size
+        _write_shard(folder / file, shard)
+        places |= {tensor: file for tensor, _, _ in shard}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
     print(f"wrote {sum(path.stat().st_size for path in folder.glob('*.safetensors')) / 1e9:.2f} GB")
 
 
+def _write_shard(path: Path, shard: Shard) -> None:
+    """Write one file of safetensors."""
+    header: dict[str, Any] = {}
+    offset = 0
+    for tensor, shape, _ in shard:
+        end = offset + 2 * prod(shape)
+        header[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as stream:
+        stream.write(len(text).to_bytes(8, "little") + text)
+        for _, shape, content in shard:
+            if not isinstance(content, tuple):
+                stream.write(content.data)
+                continue
+            halves, source = content
+            left = prod(shape)
+            while left:  # the same numbers in another order: a stream of new ones takes most of an hour
+                part = np.roll(halves, int(source.integers(halves.size)))[:left]
+                stream.write(part.data)
+                left -= part.size
+
+
 def ids(name: str, tokens: int) -> Any:
-    """Token numbers."""
+    """Return random token numbers [1, tokens]."""
     vocabulary = MODELS[name][2]["vocab_size"]
     return torch.from_numpy(np.random.default_rng(1).integers(0, vocabulary, (1, tokens)))
 
 
-def compiled(name: str, folder: Path, layers: int | None, tokens: int, effort: str, limit: int | None) -> None:
-    """The image, with what it took."""
+def compile_image(name: str, folder: Path, layers: int | None, tokens: int, effort: str, limit: int | None) -> None:
+    """Compile the model to an image, and print seconds, bytes and the peak of memory."""
     start = time.perf_counter()
     observer = Observer(foreseen=lambda words: print(words, flush=True))
     model = be.compile(
@@ -158,18 +169,18 @@ def compiled(name: str, folder: Path, layers: int | None, tokens: int, effort: s
     print(f"placed after {placed - start:.0f} s: {model}, peak {peak():.2f} GiB", flush=True)
     _, image = model.save(folder, "image")
     queues = [model.netlist.queues[tensor] for tensor, _ in model.tensors()]
-    own = sum(
+    format_bytes = sum(
         queue.entries * prod(queue.blocking.shape) * tile_bytes(queue.df, 32, 32, 1, header=False) for queue in queues
     )
     print(
         f"written after {time.perf_counter() - start:.0f} s, {image.stat().st_size / 1e9:.3f} GB, "
-        f"{image.stat().st_size / own:.4f} times the bytes of its formats, peak {peak():.2f} GiB",
+        f"{image.stat().st_size / format_bytes:.4f} times the bytes of its formats, peak {peak():.2f} GiB",
         flush=True,
     )
 
 
 def run(name: str, folder: Path, tokens: int, limit: int | None) -> np.ndarray[Any, Any]:
-    """The logits by the image, in precision ideal."""
+    """Return the logits that the image computes in precision `ideal`."""
     start = time.perf_counter()
     image = be.load_image(folder / "image.tti")
     assert image.model is not None
@@ -189,25 +200,25 @@ def run(name: str, folder: Path, tokens: int, limit: int | None) -> np.ndarray[A
 
 
 def block(name: str, folder: Path, layers: int | None, tokens: int, limit: int | None) -> None:
-    """The image beside torch in float32 on the same weights."""
+    """Compare the logits of the image with torch's in float32 on the same weights."""
     from buda_emu.compiler.importers.from_torch.parameters import with_parameters
 
-    found = run(name, folder, tokens, limit)
+    logits = run(name, folder, tokens, limit)
     model = with_parameters(without_data(name, layers), folder).float()
     with torch.no_grad():
         expected = model(ids(name, tokens)).numpy()
-    a = found.astype(np.float64).ravel()
+    a = logits.astype(np.float64).ravel()
     b = expected.astype(np.float64).ravel()
     print(f"PCC of {b.size} logits {np.corrcoef(a, b)[0, 1]:.6f}, largest {np.abs(b).max():.3f}", flush=True)
 
 
 def peak() -> float:
-    """GiB that this process had at most."""
+    """Return the most memory that this process held, in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
 def main() -> None:
-    """One step or all."""
+    """Do one step, or all but `first`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("folder", type=Path)
@@ -220,7 +231,7 @@ def main() -> None:
     if args.step in ("write", "all"):
         write(args.model, args.folder, args.layers)
     if args.step in ("compile", "all"):
-        compiled(args.model, args.folder, args.layers, args.tokens, args.effort, args.memory_limit)
+        compile_image(args.model, args.folder, args.layers, args.tokens, args.effort, args.memory_limit)
     if args.step in ("block", "all"):
         block(args.model, args.folder, args.layers, args.tokens, args.memory_limit)
     if args.step == "first":

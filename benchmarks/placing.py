@@ -35,7 +35,7 @@ TESTS = SHARED / "corpus" / "netlists"
 
 
 class Case(NamedTuple):
-    """A network, the options that it was compiled with, and the vendor's netlist."""
+    """A network, the options that it is compiled with, and the vendor's netlist of it."""
 
     source: Callable[[], Source]
     arch: str
@@ -44,11 +44,14 @@ class Case(NamedTuple):
     microbatch: int | None
     netlist: Path | None = None
     keeps: int = 0
-    """Outputs behind the first that go to caches."""
+    """The number of outputs behind the first that go to caches."""
 
 
 def _benchmark(source: Callable[[], Source], arch: str, df: str, fidelity: str, microbatch: int, name: str) -> Case:
-    return Case(source, arch, df, fidelity, microbatch, BENCHMARKS / arch / f"{name}.yaml")
+    """Return a case whose netlist is one of the vendor's benchmarks."""
+    return Case(
+        source, arch=arch, df=df, fidelity=fidelity, microbatch=microbatch, netlist=BENCHMARKS / arch / f"{name}.yaml"
+    )
 
 
 def _bert_base() -> Source:
@@ -60,76 +63,110 @@ def _bert_large() -> Source:
 
 
 CASES = {
-    "bert_base": _benchmark(_bert_base, "grayskull", "Bfp8_b", "LoFi", 128, "bert_base_lofi_bfp8b"),
-    "bert_base_v2": _benchmark(_bert_base, "grayskull", "Bfp8_b", "LoFi", 128, "bert_base_lofi_bfp8b_v2"),
-    "bert_large_lofi": _benchmark(_bert_large, "grayskull", "Bfp8_b", "LoFi", 128, "bert_large_lofi_bfp8b_v2"),
-    "resnet50_head": _benchmark(resnet_head, "grayskull", "Bfp8_b", "LoFi", 64, "resnet50_lofi_bfp8b_may18"),
-    "bert_large": _benchmark(_bert_large, "wormhole_b0", "Float16_b", "HiFi3", 64, "bert_large_hifi3_fp16b"),
-    "mobilenet_v2": _benchmark(
-        lambda: build("mobilenet_v2"), "wormhole_b0", "Float16_b", "HiFi2", 64, "mobilenet_v2_hifi2_fp16b"
+    "bert_base": _benchmark(
+        _bert_base, arch="grayskull", df="Bfp8_b", fidelity="LoFi", microbatch=128, name="bert_base_lofi_bfp8b"
     ),
-    "mobilenet_v3": _benchmark(mobilenet_v3, "wormhole_b0", "Float16_b", "HiFi2", 64, "mobilenet_v3_hifi2_fp16b"),
-    "resnet50": _benchmark(lambda: build("resnet50"), "wormhole_b0", "Float16_b", "HiFi3", 64, "resnet50_hifi3_fp16b"),
-    "unet": _benchmark(unet, "wormhole_b0", "Float16_b", "HiFi2", 48, "unet_hifi3_fp16b"),
-    "yolo_v5": _benchmark(yolo_v5, "wormhole_b0", "Float16_b", "HiFi3", 64, "yolo_v5_hifi3_fp16b"),
+    "bert_base_v2": _benchmark(
+        _bert_base, arch="grayskull", df="Bfp8_b", fidelity="LoFi", microbatch=128, name="bert_base_lofi_bfp8b_v2"
+    ),
+    "bert_large_lofi": _benchmark(
+        _bert_large, arch="grayskull", df="Bfp8_b", fidelity="LoFi", microbatch=128, name="bert_large_lofi_bfp8b_v2"
+    ),
+    "resnet50_head": _benchmark(
+        resnet_head, arch="grayskull", df="Bfp8_b", fidelity="LoFi", microbatch=64, name="resnet50_lofi_bfp8b_may18"
+    ),
+    "bert_large": _benchmark(
+        _bert_large, arch="wormhole_b0", df="Float16_b", fidelity="HiFi3", microbatch=64, name="bert_large_hifi3_fp16b"
+    ),
+    "mobilenet_v2": _benchmark(
+        lambda: build("mobilenet_v2"),
+        arch="wormhole_b0",
+        df="Float16_b",
+        fidelity="HiFi2",
+        microbatch=64,
+        name="mobilenet_v2_hifi2_fp16b",
+    ),
+    "mobilenet_v3": _benchmark(
+        mobilenet_v3,
+        arch="wormhole_b0",
+        df="Float16_b",
+        fidelity="HiFi2",
+        microbatch=64,
+        name="mobilenet_v3_hifi2_fp16b",
+    ),
+    "resnet50": _benchmark(
+        lambda: build("resnet50"),
+        arch="wormhole_b0",
+        df="Float16_b",
+        fidelity="HiFi3",
+        microbatch=64,
+        name="resnet50_hifi3_fp16b",
+    ),
+    "unet": _benchmark(
+        unet, arch="wormhole_b0", df="Float16_b", fidelity="HiFi2", microbatch=48, name="unet_hifi3_fp16b"
+    ),
+    "yolo_v5": _benchmark(
+        yolo_v5, arch="wormhole_b0", df="Float16_b", fidelity="HiFi3", microbatch=64, name="yolo_v5_hifi3_fp16b"
+    ),
 }
 """What the vendor's compiler wrote for its own benchmarks; formats, fidelities and rounds as they state them. The
 products of U-Net's netlist are HiFi2, with parameters in Bfp8_b."""
 
 FUNCTIONAL = {
     "encoder_768": Case(
-        lambda: encoders(1, 768, 12), "grayskull", "Bfp8_b", "LoFi", 128,
-        TESTS / "verif/graph_tests/netlists/netlist_encoder_device_tilize.yaml",
+        lambda: encoders(1, 768, 12), arch="grayskull", df="Bfp8_b", fidelity="LoFi", microbatch=128,
+        netlist=TESTS / "verif/graph_tests/netlists/netlist_encoder_device_tilize.yaml",
     ),
     "encoder_128": Case(
-        lambda: encoders(1, 128, 4), "grayskull", "Float16_b", "HiFi3", 128,
-        TESTS / "verif/graph_tests/netlists/netlist_encoder_grid.yaml",
+        lambda: encoders(1, 128, 4), arch="grayskull", df="Float16_b", fidelity="HiFi3", microbatch=128,
+        netlist=TESTS / "verif/graph_tests/netlists/netlist_encoder_grid.yaml",
     ),
     "encoder_128_one": Case(
-        lambda: encoders(1, 128, 4), "grayskull", "Float16_b", "HiFi3", 1,
-        TESTS / "verif/directed_tests/netlist_bert_encoder.yaml",
+        lambda: encoders(1, 128, 4), arch="grayskull", df="Float16_b", fidelity="HiFi3", microbatch=1,
+        netlist=TESTS / "verif/directed_tests/netlist_bert_encoder.yaml",
     ),
     "attention_128_one": Case(
-        attention, "grayskull", "Float16_b", "HiFi3", 1, TESTS / "verif/graph_tests/netlists/netlist_bert_mha.yaml"
+        attention, arch="grayskull", df="Float16_b", fidelity="HiFi3", microbatch=1, netlist=TESTS / "verif/graph_tests/netlists/netlist_bert_mha.yaml"
     ),
     "t5_decoder": Case(
-        t5_decoder, "wormhole_b0", "Float16_b", "HiFi3", 1,
-        TESTS / "verif/graph_tests/netlists/t5_wormhole_b0.yaml", 24,
+        t5_decoder, arch="wormhole_b0", df="Float16_b", fidelity="HiFi3", microbatch=1,
+        netlist=TESTS / "verif/graph_tests/netlists/t5_wormhole_b0.yaml", keeps=24,
     ),
 }  # fmt: skip
 """The vendor's functional tests: they show that a chip computes right, and say little of how fast it can."""
 
 
 def vendor(path: Path) -> tuple[float, int]:
-    """Inputs per second of a netlist of the vendor's, one round of each loop, and its epochs."""
+    """Return the inputs per second of one of the vendor's netlists, with one round of each loop, and its epochs."""
     netlist = be.load(path)
-    names = {
-        parameter
-        for program in netlist.programs.values()
-        for step in program.instructions
-        for parameter in getattr(step, "names", ())
-    }
+    names: set[str] = set()
+    for program in netlist.programs.values():
+        for step in program.instructions:
+            names.update(getattr(step, "names", ()))
     perf = be.perf(netlist, parameters=dict.fromkeys(names, "1"))
     count = max(graph.input_count for graph in netlist.graphs.values())
     seconds = max(perf.run.seconds(perf.cycles), sum(perf.run.host_seconds().values()))
     return count / seconds, len(perf.epochs)
 
 
-def routed(model: Any, arch: str) -> str:
-    """What the vendor's net2pipe and pipegen2 say of a compiled netlist."""
+def router_verdict(model: Any, arch: str) -> str:
+    """Return `pass`, or the first message of the vendor's net2pipe and pipegen2 against a compiled netlist."""
     if not (SHARED / "routing" / "bin").is_dir():
         return "not asked"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "netlist.yaml")
         path.write_text(model.text)
         command = [sys.executable, SHARED / "routing" / "check.py", "--arch", arch, path]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return "pass" if done.returncode == 0 else (done.stdout.splitlines() or [done.stderr])[0].partition(": ")[2]
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode == 0:
+        return "pass"
+    messages = process.stdout.splitlines() or [process.stderr]
+    return messages[0].partition(": ")[2]
 
 
-def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, Any]:
-    """Inputs per second, seconds of be.compile, the compiled model. Ends the benchmark where `--strict` has anything to
-    say of its netlist."""
+def compile_case(case: Case, source: Source, **options: Any) -> tuple[float, float, Any]:
+    """Return inputs per second, the seconds of `be.compile`, and the compiled model. Ends the benchmark if `check
+    --strict` has a finding in its netlist."""
     start = time.process_time()
     if case.keeps:
         options["keeps"] = {1 + number: f"past_{number}" for number in range(case.keeps)}
@@ -145,7 +182,7 @@ def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, 
 
 @contextmanager
 def refusals(row: str) -> Generator[None]:
-    """What the compiler refuses stands in its row; the next one follows."""
+    """Print what the compiler refuses as the end of its row, and go on with the next row."""
     try:
         yield
     except be.BudaError as error:
@@ -158,15 +195,19 @@ memory is full."""
 
 
 def efforts(names: Sequence[str]) -> None:
-    """A row for each model: inputs per second of each effort, default's share of high's, and seconds."""
+    """Print a row for each model: inputs per second of each effort, default's share of high's, and seconds."""
     print("| model | low | default | high | default of high | CPU s, default | high |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     cases = {**CASES, **FUNCTIONAL}
     for name in names or (*cases, *MORE):
-        case = cases.get(name) or Case(partial(build, name), "wormhole_b0", "Float16_b", "HiFi3", None)
+        case = cases.get(name) or Case(
+            partial(build, name), arch="wormhole_b0", df="Float16_b", fidelity="HiFi3", microbatch=None
+        )
         source = case.source()
         with refusals(f"| {name} |"):
-            low, default, high = (compiled(case, source, effort=effort)[:2] for effort in ("low", "default", "high"))
+            low, default, high = (
+                compile_case(case, source, effort=effort)[:2] for effort in ("low", "default", "high")
+            )
             print(
                 f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
                 f"{default[1]:.0f} | {high[1]:.0f} |",
@@ -175,7 +216,8 @@ def efforts(names: Sequence[str]) -> None:
 
 
 def latency(counts: Sequence[int]) -> None:
-    """Cycles of one input of a large network of one row on so many chips; ends the benchmark where outputs differ."""
+    """Print the cycles of one input of a large network of one row on some numbers of chips. Ends the benchmark if
+    outputs differ."""
     import numpy as np
     import torch
 
@@ -190,47 +232,59 @@ def latency(counts: Sequence[int]) -> None:
         model = be.compile(module, (x,), df="Bfp8_b", fidelity="LoFi", objective="latency", chips=count)
         if findings := model.check(strict=True):
             raise SystemExit(f"{len(findings)} findings under --strict, the first: {findings[0]}")
-        cycles, (found,) = model.perf().cycles, model(x)
-        first = first or (cycles, found)
-        if not np.array_equal(first[1], found):
+        cycles = model.perf().cycles
+        (output,) = model(x)
+        first = first or (cycles, output)
+        if not np.array_equal(first[1], output):
             raise SystemExit(f"{count} chips: other bits than {counts[0]}")
         shared = any(placed.op.chip for placed in model.placement.ops.values())
-        form = "shared out" if shared else "pipeline" if model.placement.chips > 1 else ""
+        form = ""
+        if shared:
+            form = "shared out"
+        elif model.placement.chips > 1:
+            form = "pipeline"
         print(f"| {count} | {form} | {cycles:.0f} | {first[0] / cycles:.2f} |", flush=True)
 
 
 def several(names: Sequence[str], counts: Sequence[int], effort: str) -> None:
-    """A row for each network and number of wormhole_b0 chips."""
+    """Print a row for each network and number of wormhole_b0 chips."""
     print("| network | chips | as | inputs/s | times |\n| --- | ---: | --- | ---: | ---: |")
     cases = {**CASES, **FUNCTIONAL}
     for name in names or CASES:
         case = cases[name]._replace(arch="wormhole_b0")
         source = case.source()
-        one = math.nan
+        rate_of_one = math.nan
         for count in counts:
             with refusals(f"| {name} | {count} |"):
-                found, _, model = compiled(case, source, chips=count, effort=effort)
-                one = found if count == 1 else one
-                form = "copies" if model.placement.copies > 1 else "pipeline" if count > 1 else ""
-                print(f"| {name} | {count} | {form} | {found:.0f} | {found / one:.2f} |", flush=True)
+                rate, _, model = compile_case(case, source, chips=count, effort=effort)
+                if count == 1:
+                    rate_of_one = rate
+                split = ""
+                if model.placement.copies > 1:
+                    split = "copies"
+                elif count > 1:
+                    split = "pipeline"
+                print(f"| {name} | {count} | {split} | {rate:.0f} | {rate / rate_of_one:.2f} |", flush=True)
 
 
 def beside(cases: Mapping[str, Case], *, effort: str, report: bool) -> None:
-    """A row for each network: the vendor's netlist, ours, and what the vendor's router says of it."""
+    """Print a row for each network: the vendor's netlist, ours, and the verdict of the vendor's router on ours."""
     print("| network | on | inputs a round | vendor's inputs/s | epochs | ours | epochs | times | router | CPU s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |")
-    made: dict[Case, tuple[float, float, Any]] = {}
+    compilations: dict[Case, tuple[float, float, Any]] = {}
     for name, case in cases.items():
         assert case.netlist is not None
         theirs, their_epochs = vendor(case.netlist)
         row = f"| {name} | {case.arch} {case.df} {case.fidelity} | {case.microbatch} | {theirs:.1f} | {their_epochs} |"
         alone = case._replace(netlist=None)
         with refusals(row):
-            found, seconds, model = made[alone] = made.get(alone) or compiled(case, case.source(), effort=effort)
-            times = found / theirs
+            if alone not in compilations:
+                compilations[alone] = compile_case(case, case.source(), effort=effort)
+            rate, seconds, model = compilations[alone]
+            times = rate / theirs
             epochs = len(model.perf().run.epochs)
-            verdict = routed(model, case.arch)
-            print(f"{row} {found:.1f} | {epochs} | {times:.2f} | {verdict} | {seconds:.0f} |", flush=True)
+            verdict = router_verdict(model, case.arch)
+            print(f"{row} {rate:.1f} | {epochs} | {times:.2f} | {verdict} | {seconds:.0f} |", flush=True)
             if report:
                 print(model.report())
 

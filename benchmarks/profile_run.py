@@ -19,14 +19,14 @@ from pathlib import Path
 
 import buda_emu as be
 from conditions import conditions
-from run import Job, add_selection, selected
+from run import Job, add_selection, select_jobs
 
 PACKAGE = Path(be.__file__).parent
 SHOWN = 6
 
 
-def profiled(job: Job, seconds: float) -> tuple[Counter[str], Counter[str], int]:
-    """Seconds and calls of each part, and how often the programs were run."""
+def profile_job(job: Job, seconds: float) -> tuple[Counter[str], Counter[str], int]:
+    """Return seconds and calls of each part, and how often the programs were run."""
     netlist = be.load(job.path, arch=job.arch)
     inputs = job.inputs(netlist)
     profile = cProfile.Profile()
@@ -45,15 +45,15 @@ def profiled(job: Job, seconds: float) -> tuple[Counter[str], Counter[str], int]
         end = end or time.perf_counter() + seconds  # the first one warms up
     took = Counter[str]()
     calls = Counter[str]()
-    for (file, _, function), (_, count, own, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+    for (file, _, function), (_, count, seconds_inside, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
         name = part(file, function)
-        took[name] += own
+        took[name] += seconds_inside
         calls[name] += count
     return took, calls, rounds
 
 
 def part(file: str, function: str) -> str:
-    """A kernel's name, or the room of Python code."""
+    """Return the name of a kernel, or the package part of Python code."""
     kernel = re.fullmatch(r"<built-in method buda_emu\.kernels\.(?:\w+\.)*(\w+)>", function)
     if kernel is not None:
         return kernel[1]
@@ -70,13 +70,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of each netlist, at least (default 2)")
     args = parser.parse_args()
     print(conditions())
-    for job in selected(args):
-        took, calls, rounds = profiled(job, args.seconds)
+    for job in select_jobs(args):
+        took, calls, rounds = profile_job(job, args.seconds)
         total = sum(took.values())
         print(f"\n{job.name}: {1e3 * total / rounds:.2f} ms a run, {rounds} runs")
         for name, seconds in took.most_common(SHOWN):
-            each = calls[name] / rounds
-            print(f"  {seconds / total:6.1%} {1e3 * seconds / rounds:10.3f} ms {each:10.0f} calls  {name}")
+            calls_per_run = calls[name] / rounds
+            print(f"  {seconds / total:6.1%} {1e3 * seconds / rounds:10.3f} ms {calls_per_run:10.0f} calls  {name}")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ REFERENCE_SGEMM = 105.0  # GFLOP/s of one core of the machine that ran the refer
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A netlist with its inputs. `reference`: seconds of the reference for the programs, None where it has none."""
+    """A netlist with its inputs. `reference` is the seconds of the reference for the programs, None if it has none."""
 
     name: str
     path: Path
@@ -64,7 +64,7 @@ class Job:
 
 
 def sgemm(seconds: float) -> float:
-    """GFLOP/s of numpy's float32 product of 512^3 on one thread, as it is for so long."""
+    """Measure numpy's float32 product of 512^3 on one thread for some seconds; return GFLOP/s."""
     a = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32)
     out = np.matmul(a, a)
     count = 0
@@ -75,13 +75,13 @@ def sgemm(seconds: float) -> float:
     return count * 2 * 512**3 / (time.perf_counter() - start) / 1e9
 
 
-def own_jobs() -> list[Job]:
-    """The project's own netlists, four loops each."""
+def project_jobs() -> list[Job]:
+    """Return the project's own netlists, with inputs for four loops each."""
     from buda_emu.emulator.inputs.default import default_inputs
     from buda_emu.emulator.inputs.entries import default_parameters
     from buda_emu.netlist.test_config import read_test_config
 
-    found: list[Job] = []
+    jobs: list[Job] = []
     for path in sorted((ROOT / "netlists").glob("*.yaml")):
         netlist = be.load(path)
         config = read_test_config(netlist.path, netlist.sections)
@@ -93,15 +93,25 @@ def own_jobs() -> list[Job]:
             return [(block.queue, block.array) for block in blocks]
 
         names = tuple(program.name for program in programs)
-        found.append(Job(path.name, path, None, inputs, names, parameters, None))
-    return found
+        jobs.append(
+            Job(
+                name=path.name,
+                path=path,
+                arch=None,
+                inputs=inputs,
+                programs=names,
+                parameters=parameters,
+                reference=None,
+            )
+        )
+    return jobs
 
 
 def vector_jobs(folder: str) -> list[Job]:
-    """The corpus' vectors. Empty where it is absent."""
+    """Return the vectors of a folder of the corpus; none without the corpus."""
     corpus = SHARED / "corpus"
     sys.path.insert(0, str(corpus))
-    found: list[Job] = []
+    jobs: list[Job] = []
     for path in sorted((corpus / folder).rglob("*.json")):
         vector = json.loads(path.read_text())
 
@@ -112,43 +122,47 @@ def vector_jobs(folder: str) -> list[Job]:
             files = dict(np.load(stored)) if stored.exists() else {}
             return [(name, stimulus.generate(spec, files, name)) for name, spec in vector["inputs"].items()]
 
-        found.append(
+        jobs.append(
             Job(
-                vector["netlist"],
-                corpus / "netlists" / vector["netlist"],
-                vector["arch"],
-                inputs,
-                tuple(vector["programs"]),
-                vector["params"],
-                vector.get("run_seconds"),
+                name=vector["netlist"],
+                path=corpus / "netlists" / vector["netlist"],
+                arch=vector["arch"],
+                inputs=inputs,
+                programs=tuple(vector["programs"]),
+                parameters=vector["params"],
+                reference=vector.get("run_seconds"),
             )
         )
-    return found
+    return jobs
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which netlists."""
+    """Add the options that choose netlists."""
     parser.add_argument("--vectors", action="store_true", help="public vectors of the corpus")
     parser.add_argument("--vectors-heavy", action="store_true", help="its big netlists")
     parser.add_argument("-k", default="", metavar="TEXT", help="only netlists whose path contains TEXT")
 
 
-def selected(args: argparse.Namespace) -> list[Job]:
-    """What they say: own netlists where no vectors are asked for."""
-    jobs = [] if args.vectors or args.vectors_heavy else own_jobs()
-    jobs += vector_jobs("vectors") if args.vectors else []
-    jobs += vector_jobs("vectors_heavy") if args.vectors_heavy else []
-    found = [job for job in jobs if args.k in job.name]
-    if not found:
+def select_jobs(args: argparse.Namespace) -> list[Job]:
+    """Return the jobs that the options choose: the project's own netlists unless vectors are asked for."""
+    jobs: list[Job] = []
+    if args.vectors:
+        jobs += vector_jobs("vectors")
+    if args.vectors_heavy:
+        jobs += vector_jobs("vectors_heavy")
+    if not (args.vectors or args.vectors_heavy):
+        jobs = project_jobs()
+    chosen = [job for job in jobs if args.k in job.name]
+    if not chosen:
         raise SystemExit(f"no netlist has {args.k!r} in its name, or ../shared is not there")
-    return found
+    return chosen
 
 
 def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, float]:
-    """Seconds of each stage."""
+    """Return the seconds of each stage."""
     took: dict[str, float] = {}
 
-    def timed(name: str, call: Callable[[], Any]) -> Any:
+    def time_stage(name: str, call: Callable[[], Any]) -> Any:
         start = time.perf_counter()
         cpu = time.process_time()
         value = call()
@@ -156,14 +170,14 @@ def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, fl
         took[name] = min(took.get(name, np.inf), time.perf_counter() - start)
         return value
 
-    netlist = timed("load", lambda: be.load(job.path, arch=job.arch))
+    netlist = time_stage("load", lambda: be.load(job.path, arch=job.arch))
     inputs = job.inputs(netlist)
 
     def once(run: str) -> None:
         with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
-            timed("push", lambda: [emulator.push(name, array) for name, array in inputs])
-            timed(run, lambda: [emulator.run(program, job.parameters) for program in job.programs])
-            timed("pop", lambda: emulator.outputs())
+            time_stage("push", lambda: [emulator.push(name, array) for name, array in inputs])
+            time_stage(run, lambda: [emulator.run(program, job.parameters) for program in job.programs])
+            time_stage("pop", lambda: emulator.outputs())
 
     once("first")
     beside = min(max(took["first"] / 10, 0.01), 0.5)
@@ -177,7 +191,7 @@ def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, fl
 
 
 def copy(seconds: float) -> float:
-    """GB/s that numpy copies, of 32 MiB at a time."""
+    """Measure numpy's copies of 32 MiB for some seconds; return GB/s."""
     source = np.ones(8 << 20, np.float32)
     target = np.empty_like(source)
     count = 0
@@ -189,7 +203,7 @@ def copy(seconds: float) -> float:
 
 
 def events(text: bytes) -> float:
-    """Seconds in which libyaml hands out the events of a text."""
+    """Return the seconds in which libyaml hands out the events of a text."""
     import yaml
 
     start = time.perf_counter()
@@ -199,38 +213,43 @@ def events(text: bytes) -> float:
 
 
 def ratios(job: Job, threads: int, precision: str, repeat: int, beside: Figures) -> Figures:
-    """Every stage beside its yardstick, for each repetition; what the yardsticks measured is added to `beside`."""
-    found: Figures = {"load": [], "push": [], "run": [], "pop": []}
+    """Return every stage as a multiple of its yardstick, for each repetition, and add the yardsticks' speeds to
+    `beside`."""
+    by_stage: Figures = {"load": [], "push": [], "run": [], "pop": []}
     text = job.path.read_bytes()
 
-    def paired(stage: str, call: Callable[[], Any]) -> Any:
-        yardstick = {"load": "libyaml", "run": "sgemm"}.get(stage, "copy")
+    yardsticks: dict[str, tuple[str, Callable[[], float]]] = {
+        "load": ("libyaml", lambda: len(text) / events(text)),
+        "push": ("copy", lambda: copy(0.01)),
+        "run": ("sgemm", lambda: sgemm(0.02)),
+        "pop": ("copy", lambda: copy(0.01)),
+    }
 
-        def speed() -> float:
-            return len(text) / events(text) if stage == "load" else sgemm(0.02) if stage == "run" else copy(0.01)
-
+    def measure_stage(stage: str, call: Callable[[], Any]) -> Any:
+        yardstick, speed = yardsticks[stage]
         before = speed()
         start = time.perf_counter()
         value = call()
         took = time.perf_counter() - start
         mean = (before + speed()) / 2
-        found[stage].append(took * mean / (len(text) if stage == "load" else 1))
+        by_stage[stage].append(took * mean / (len(text) if stage == "load" else 1))
         beside[yardstick].append(mean / (1e6 if stage == "load" else 1))
         return value
 
     inputs = job.inputs(be.load(job.path, arch=job.arch))
     measure(job, threads, precision, 0)  # kernels compiled or loaded, memory in place
     for _ in range(repeat):
-        netlist = paired("load", lambda: be.load(job.path, arch=job.arch, cache=False))
+        netlist = measure_stage("load", lambda: be.load(job.path, arch=job.arch, cache=False))
         with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
-            paired("push", lambda e=emulator: [e.push(name, array) for name, array in inputs])
-            paired("run", lambda e=emulator: [e.run(program, job.parameters) for program in job.programs])
-            paired("pop", emulator.outputs)
-    return found
+            measure_stage("push", lambda e=emulator: [e.push(name, array) for name, array in inputs])
+            measure_stage("run", lambda e=emulator: [e.run(program, job.parameters) for program in job.programs])
+            measure_stage("pop", emulator.outputs)
+    return by_stage
 
 
-def lasting(jobs: Iterable[Job], args: argparse.Namespace) -> int:
-    """Measure ratios, keep them, compare them; 1 when something got slower."""
+def measure_ratios(jobs: Iterable[Job], args: argparse.Namespace) -> int:
+    """Measure ratios, keep them and compare them as the options say. Return 1 if something got slower, 2 if there is
+    nothing to compare with."""
     machine = {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()}
     beside: Figures = {"sgemm": [], "copy": [], "libyaml": []}
     run: dict[str, Any] = {
@@ -241,27 +260,39 @@ def lasting(jobs: Iterable[Job], args: argparse.Namespace) -> int:
         "ratios": {},
     }
     for job in jobs:
-        found = ratios(job, args.threads, args.precision, args.repeat, beside)
-        run["ratios"][job.name] = {stage: [float(f"{ratio:.4g}") for ratio in found[stage]] for stage in found}
-        print(" ".join(f"{stage} {statistics.median(found[stage]):9.4g}" for stage in found), job.name, flush=True)
-    run["yardsticks"] = {name: float(f"{statistics.median(values):.4g}") for name, values in beside.items()}
+        by_stage = ratios(job, args.threads, args.precision, args.repeat, beside)
+        run["ratios"][job.name] = {stage: list(map(_round, values)) for stage, values in by_stage.items()}
+        medians = [f"{stage} {statistics.median(values):9.4g}" for stage, values in by_stage.items()]
+        print(" ".join(medians), job.name, flush=True)
+    run["yardsticks"] = {name: _round(statistics.median(values)) for name, values in beside.items()}
     slower = 0
     if args.compare is not None:
         old = latest(read(args.compare), run)
         if old is None:
             print(f"{args.compare}: no run with {args.threads} threads in precision {args.precision}")
             return 2
-        found_changes = changes(old["ratios"], run["ratios"])
-        for change in found_changes:
-            word = "slower" if change.factor > 1 else "faster"
-            print(f"{word}: {change.netlist}, {change.stage}: {change.factor:.2f} times of {old['at']}")
-        slower = sum(change.factor > 1 for change in found_changes)
-        print(f"{slower} slower, {len(found_changes) - slower} faster, the rest within noise")
+        slower = _print_changes(old, run)
     if args.keep:
         path = file_of(machine, ROOT / "benchmarks" / "results")
         keep(path, machine, run)
         print(f"kept in {path.relative_to(ROOT)}; tools/generate_docs.py writes the page of the history")
     return 1 if slower else 0
+
+
+def _round(value: float) -> float:
+    """Return a value with four significant digits."""
+    return float(f"{value:.4g}")
+
+
+def _print_changes(old: dict[str, Any], run: dict[str, Any]) -> int:
+    """Print what differs from an old run beyond noise, and return how many stages got slower."""
+    differences = changes(old["ratios"], run["ratios"])
+    for change in differences:
+        word = "slower" if change.factor > 1 else "faster"
+        print(f"{word}: {change.netlist}, {change.stage}: {change.factor:.2f} times of {old['at']}")
+    slower = sum(change.factor > 1 for change in differences)
+    print(f"{slower} slower, {len(differences) - slower} faster, the rest within noise")
+    return slower
 
 
 def main() -> int:
@@ -280,11 +311,11 @@ def main() -> int:
     lasts = args.keep or args.compare is not None
     args.repeat = args.repeat or (15 if lasts else 1)
     if lasts:
-        return lasting(selected(args), args)
+        return measure_ratios(select_jobs(args), args)
     stages = " ".join(f"{name:>8}" for name in ("load", "push", "first", "run", "cpu", "pop"))
     print(f"{stages} {'peak':>7} {'reference':>10} {'sgemm':>6} {'ratio':>7}  netlist")
     rows: dict[str, dict[str, float]] = {}
-    for job in selected(args):
+    for job in select_jobs(args):
         took = measure(job, args.threads, args.precision, args.repeat)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         took["peak_mib"] = peak
@@ -293,27 +324,34 @@ def main() -> int:
         rows[job.name] = took
         if took["run"] >= args.least:
             print(_line(job.name, took), flush=True)
-    known = {name: took for name, took in rows.items() if "reference" in took}
-    if known:
-        ours, theirs = (sum(took[key] for took in known.values()) for key in ("run", "reference"))
-        ratio = theirs / sum(_there(took) for took in known.values())
-        print(f"together: run {ours:.2f} s, reference {theirs:.2f} s, ratio {ratio:.2f} of {len(known)} netlists")
+    _print_sum([took for took in rows.values() if "reference" in took])
     if args.json is not None:
         args.json.write_text(json.dumps({"schema_version": 1, "threads": args.threads, "netlists": rows}, indent=1))
     return 0
 
 
-def _there(took: dict[str, float]) -> float:
-    """Seconds that the run would take where sgemm is as fast as it was for the reference."""
+def _print_sum(rows: Sequence[dict[str, float]]) -> None:
+    """Print the sums of the netlists that the reference ran, too; nothing if there are none."""
+    if not rows:
+        return
+    ours = sum(took["run"] for took in rows)
+    theirs = sum(took["reference"] for took in rows)
+    ratio = theirs / sum(map(_seconds_at_reference_speed, rows))
+    print(f"together: run {ours:.2f} s, reference {theirs:.2f} s, ratio {ratio:.2f} of {len(rows)} netlists")
+
+
+def _seconds_at_reference_speed(took: dict[str, float]) -> float:
+    """Return the seconds that the run would take if sgemm were as fast as it was for the reference."""
     return took["run"] * took["sgemm"] / REFERENCE_SGEMM
 
 
 def _line(name: str, took: dict[str, float]) -> str:
+    """Return the line of a netlist."""
     stages = " ".join(f"{took[key]:8.4f}" for key in ("load", "push", "first", "run", "run_cpu", "pop"))
     reference = took.get("reference")
-    ratio = f"{reference / _there(took):7.1f}" if reference else f"{'-':>7}"
-    there = f"{reference:10.3f}" if reference is not None else f"{'-':>10}"
-    return f"{stages} {took['peak_mib']:7.0f} {there} {took['sgemm']:6.0f} {ratio}  {name}"
+    ratio = f"{reference / _seconds_at_reference_speed(took):7.1f}" if reference else f"{'-':>7}"
+    reference_text = f"{reference:10.3f}" if reference is not None else f"{'-':>10}"
+    return f"{stages} {took['peak_mib']:7.0f} {reference_text} {took['sgemm']:6.0f} {ratio}  {name}"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ TOKENS = 32
 
 
 class Block(torch.nn.Module):
-    """A decoder block by the proportions of Llama-3-70B: heads of 128, an eighth of them with keys and values, 3.5
+    """A decoder block with the proportions of Llama-3-70B: heads of 128, keys and values for an eighth of them, and 3.5
     times the width inside."""
 
     def __init__(self, width: int) -> None:
@@ -37,11 +37,11 @@ class Block(torch.nn.Module):
         self.down = torch.nn.Linear(self.inside, width, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[1, tokens, width] to the same."""
+        """Return hidden states [1, tokens, width] for such states."""
         q = self.q(x).reshape(1, TOKENS, self.heads, 128).transpose(1, 2)
         k, v = (
-            each(x).reshape(1, TOKENS, self.kv, 128).repeat_interleave(self.heads // self.kv, 2).transpose(1, 2)
-            for each in (self.k, self.v)
+            layer(x).reshape(1, TOKENS, self.kv, 128).repeat_interleave(self.heads // self.kv, 2).transpose(1, 2)
+            for layer in (self.k, self.v)
         )
         scores = torch.softmax(q @ k.transpose(-1, -2) / 128**0.5, -1)
         x = x + self.o((scores @ v).transpose(1, 2).reshape(1, TOKENS, -1))
@@ -49,7 +49,7 @@ class Block(torch.nn.Module):
 
 
 def main() -> None:
-    """A line for each width."""
+    """Measure each width, and print a line for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("widths", type=int, nargs="+")
     args = parser.parse_args()
@@ -57,7 +57,7 @@ def main() -> None:
     for width in args.widths:
         torch.manual_seed(0)
         block = Block(width).eval()
-        count = sum(item.numel() for item in block.parameters())
+        count = sum(parameter.numel() for parameter in block.parameters())
         start = time.process_time()
         model = be.compile(
             block, (torch.zeros(1, TOKENS, width),), arch="wormhole_b0", df="Bfp8_b", effort="low", microbatch=1

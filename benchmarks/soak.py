@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,22 +29,25 @@ NETLISTS = Path(__file__).parent.parent / "netlists"
 
 
 def children() -> set[int]:
-    """Processes that this one has started."""
-    return {int(item) for task in Path("/proc/self/task").glob("*/children") for item in task.read_text().split()}
+    """Return the processes that this one has started."""
+    numbers: set[int] = set()
+    for task in Path("/proc/self/task").glob("*/children"):
+        numbers.update(map(int, task.read_text().split()))
+    return numbers
 
 
-def left() -> dict[str, set[str]]:
-    """What a round could leave behind, by kind."""
-    temporary = {item.name for item in Path(tempfile.gettempdir()).iterdir() if item.name.startswith("buda-emu-")}
+def leftovers() -> dict[str, set[str]]:
+    """Return what a round could leave behind, by kind."""
+    temporary = {path.name for path in Path(tempfile.gettempdir()).iterdir() if path.name.startswith("buda-emu-")}
     return {
         "processes": set(map(str, children())),
         "temporary files": temporary,
-        "shared memory": {item.name for item in Path("/dev/shm").iterdir() if "buda" in item.name},
+        "shared memory": {path.name for path in Path("/dev/shm").iterdir() if "buda" in path.name},
     }
 
 
 def resident() -> float:
-    """MiB of this process."""
+    """Return the memory that this process holds, in MiB."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
@@ -56,7 +59,7 @@ class Killer:
         self.lost = 0
 
     def progress(self, text: str) -> None:
-        """Told by the run."""
+        """Take a message of the run, and kill a worker if it is the second program's."""
         self._programs += text.startswith("program")
         if self._programs == 2 and not self.lost:
             with suppress(ProcessLookupError):
@@ -65,50 +68,53 @@ class Killer:
 
 
 def rounds(workers: int) -> Iterator[int]:
-    """Does a round and says how many workers it has killed."""
+    """Do rounds of work for ever, and yield how many workers each has killed."""
     path = str(NETLISTS / "training.yaml")
     netlist = be.load(path)
     expected = run_netlist(netlist).arrays
     axes = {"noc": ("0.5", "1", "2"), "dram": ("1", "2")}
     points = sweep(path, axes)
-    some = [str(NETLISTS / f"{name}.yaml") for name in ("softmax", "attention", "training", "two_chips")]
+    netlists = [str(NETLISTS / f"{name}.yaml") for name in ("softmax", "attention", "training", "two_chips")]
     while True:
         assert sweep(path, axes, workers=workers) == points, "a sweep differs"
         killer = Killer()
         for progress in (lambda _: None, killer.progress):
-            found = run_netlist(netlist, workers=Workers(workers), progress=progress).arrays
-            assert all(np.array_equal(found[name], array) for name, array in expected.items()), "a run differs"
-        assert all(case.status in ("passed", "no config") for case in be.test(some, workers=workers).cases)
+            arrays = run_netlist(netlist, workers=Workers(workers), progress=progress).arrays
+            assert all(np.array_equal(arrays[name], array) for name, array in expected.items()), "a run differs"
+        assert all(case.status in ("passed", "no config") for case in be.test(netlists, workers=workers).cases)
         yield killer.lost
 
 
+def _print_growth(minutes: Sequence[tuple[float, float]]) -> None:
+    """Print the growth of memory (MiB, by minute); nothing if there are too few minutes for a slope."""
+    if len(minutes) > 2:
+        times, held = zip(*minutes, strict=True)
+        slope = float(np.polyfit(times, held, 1)[0]) * 60
+        print(f"growth after the first fifth: {slope:+.1f} MiB an hour")
+
+
 def main() -> int:
-    """See above."""
+    """Do rounds for the time asked for, and print memory and leftovers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=4)
     args = parser.parse_args()
-    before = left()
+    before = leftovers()
     start = time.monotonic()
     files = len(list(Path("/proc/self/fd").iterdir()))
     minutes: list[tuple[float, float]] = []
-    count = killed = 0
-    for lost in rounds(args.workers):
-        count = count + 1
-        killed = killed + lost
-        now = (time.monotonic() - start) / 60
-        if not minutes or now - minutes[-1][0] >= 1 or now >= args.minutes:
-            minutes.append((now, resident()))
-            print(f"{now:6.1f} min  {count:5} rounds  {killed:4} killed  {minutes[-1][1]:7.1f} MiB", flush=True)
-        if now >= args.minutes:
+    killed = 0
+    for count, lost in enumerate(rounds(args.workers), 1):
+        killed += lost
+        elapsed = (time.monotonic() - start) / 60
+        if not minutes or elapsed - minutes[-1][0] >= 1 or elapsed >= args.minutes:
+            minutes.append((elapsed, resident()))
+            print(f"{elapsed:6.1f} min  {count:5} rounds  {killed:4} killed  {minutes[-1][1]:7.1f} MiB", flush=True)
+        if elapsed >= args.minutes:
             break
-    settled = [item for item in minutes if item[0] >= args.minutes / 5]
-    if len(settled) > 2:
-        at, held = zip(*settled, strict=True)
-        slope = float(np.polyfit(at, held, 1)[0]) * 60
-        print(f"growth after the first fifth: {slope:+.1f} MiB an hour")
+    _print_growth([(minute, memory) for minute, memory in minutes if minute >= args.minutes / 5])
     time.sleep(2)
-    rest = {kind: names - before[kind] for kind, names in left().items()}
+    rest = {kind: names - before[kind] for kind, names in leftovers().items()}
     rest["open files"] = {"more than before"} if len(list(Path("/proc/self/fd").iterdir())) > files + 4 else set[str]()
     for kind, names in rest.items():
         print(f"left, {kind}: {', '.join(sorted(names)) or 'nothing'}")

@@ -77,8 +77,8 @@ def _totals(counted: Sequence[Row], rows: Sequence[Row]) -> str:
     ways = sorted({(row.arch, row.effort, row.form) for row in counted})
     lines: list[list[object]] = []
     for way in ways:
-        selected = [row for row in counted if (row.arch, row.effort, row.form) == way]
-        lines.append([*way, *_counts(selected)])
+        select_jobs = [row for row in counted if (row.arch, row.effort, row.form) == way]
+        lines.append([*way, *_counts(select_jobs)])
     versions = sorted({f"{name} {version}" for row in rows for name, version in row.versions.items()})
     commits = ", ".join(sorted({row.commit for row in rows}))
     return (
@@ -93,10 +93,10 @@ def _totals(counted: Sequence[Row], rows: Sequence[Row]) -> str:
 def _libraries(counted: Sequence[Row], rows: Sequence[Row]) -> str:
     lines: list[list[object]] = []
     for library in sorted({row.library for row in rows}):
-        selected = [row for row in counted if row.library == library]
+        select_jobs = [row for row in counted if row.library == library]
         unbuilt = sum(row.library == library and row.verdict == "unbuilt" for row in rows)
-        families = len({row.family for row in selected})
-        lines.append([f"`{library}`", families, *_counts(selected), unbuilt])
+        families = len({row.family for row in select_jobs})
+        lines.append([f"`{library}`", families, *_counts(select_jobs), unbuilt])
     headers = ("library", "families", "runs", *_COUNTED, "right or parted", "unbuilt")
     return "## By library\n\n" + _table(headers, lines, 1)
 
@@ -147,13 +147,13 @@ def _findings(counted: Sequence[Row]) -> str:
 def _distributions(counted: Sequence[Row]) -> str:
     lines: list[list[object]] = []
     for way in sorted({(row.arch, row.effort, row.form) for row in counted}):
-        selected = [row for row in counted if (row.arch, row.effort, row.form) == way and row.verdict in _GOOD]
-        if not selected:
+        select_jobs = [row for row in counted if (row.arch, row.effort, row.form) == way and row.verdict in _GOOD]
+        if not select_jobs:
             continue
-        seconds = [row.seconds["compiling"] for row in selected]
-        memory = [row.memory / 2**20 for row in selected]
-        lines.append([*way, "compile, seconds", len(selected), *(f"{value:.1f}" for value in _spread(seconds))])
-        lines.append([*way, "memory, MiB", len(selected), *(f"{value:.0f}" for value in _spread(memory))])
+        seconds = [row.seconds["compiling"] for row in select_jobs]
+        memory = [row.memory / 2**20 for row in select_jobs]
+        lines.append([*way, "compile, seconds", len(select_jobs), *(f"{value:.1f}" for value in _spread(seconds))])
+        lines.append([*way, "memory, MiB", len(select_jobs), *(f"{value:.0f}" for value in _spread(memory))])
     headers = ("architecture", "effort", "form", "figure", "models", "median", "90 %", "99 %", "most")
     text = "Of models that are right. The compilation of a torch module includes torch's export."
     return f"## Time and memory\n\n{text}\n\n" + _table(headers, lines, 4)

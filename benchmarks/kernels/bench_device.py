@@ -29,7 +29,7 @@ import buda_emu as be
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from conditions import conditions
-from run import Job, add_selection, selected  # sets up threads of numpy before it is imported
+from run import Job, add_selection, select_jobs  # sets up threads of numpy before it is imported
 
 PRECISIONS = ("format", "device")  # in this order: the peak of memory never falls
 
@@ -117,7 +117,7 @@ def main() -> int:
     print(" ".join(f"{name:>{width}}" for name, width in (*heads, ("MiB", 6), ("MiB", 6))), " netlist", flush=True)
     sums = [0.0] * 4
     above = 0
-    for job in selected(args):
+    for job in select_jobs(args):
         took = apart(job, args.threads, args.repeat, args.limit)
         if took is None:
             above += 1

@@ -6,8 +6,8 @@
     python -m benchmarks.published --boards n150 --forms torch --checks ideal
     python -m benchmarks.published --page                # only write docs/compile/published.md anew
 
-Needs the extra `zoo` and, for YOLOv5 alone and in an environment of its own, the extra `yolo`. Rows whose library is not
-installed are left as they are. Each cell runs in a process of its own; results stay in
+Needs the extra `zoo` and, for YOLOv5 alone and in an environment of its own, the extra `yolo`. Rows whose library is
+not installed are left as they are. Each cell runs in a process of its own; results stay in
 benchmarks/published/results.json, and docs/compile/published.md is written from them.
 """
 
