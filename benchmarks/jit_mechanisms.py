@@ -145,7 +145,7 @@ def seconds(without: str, command: tuple[str, ...], cache: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def milliseconds_saved(name: str, command: tuple[str, ...], cache: Path, pairs: int, *, cold: bool) -> str:
+def measure_saving(name: str, command: tuple[str, ...], cache: Path, pairs: int, *, cold: bool) -> str:
     """Return the milliseconds that a command takes more without a mechanism, with quartiles, and those that it takes
     with it."""
     differences: list[float] = []
@@ -188,7 +188,7 @@ def main() -> None:
             pairs = args.cold_pairs if mechanism.cold else args.pairs
             start = "cold" if mechanism.cold else "warm"
             for command in COMMANDS[mechanism.cold]:
-                figure = milliseconds_saved(name, command, Path(directory), pairs, cold=mechanism.cold)
+                figure = measure_saving(name, command, Path(directory), pairs, cold=mechanism.cold)
                 print(f"{mechanism.title:36} {command[0]:6} {start} {figure}", flush=True)
 
 

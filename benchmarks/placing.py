@@ -126,7 +126,8 @@ FUNCTIONAL = {
         netlist=TESTS / "verif/directed_tests/netlist_bert_encoder.yaml",
     ),
     "attention_128_one": Case(
-        attention, arch="grayskull", df="Float16_b", fidelity="HiFi3", microbatch=1, netlist=TESTS / "verif/graph_tests/netlists/netlist_bert_mha.yaml"
+        attention, arch="grayskull", df="Float16_b", fidelity="HiFi3", microbatch=1,
+        netlist=TESTS / "verif/graph_tests/netlists/netlist_bert_mha.yaml",
     ),
     "t5_decoder": Case(
         t5_decoder, arch="wormhole_b0", df="Float16_b", fidelity="HiFi3", microbatch=1,

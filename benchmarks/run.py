@@ -314,20 +314,25 @@ def main() -> int:
         return measure_ratios(select_jobs(args), args)
     stages = " ".join(f"{name:>8}" for name in ("load", "push", "first", "run", "cpu", "pop"))
     print(f"{stages} {'peak':>7} {'reference':>10} {'sgemm':>6} {'ratio':>7}  netlist")
+    rows = _measure_stages(args)
+    _print_sum([took for took in rows.values() if "reference" in took])
+    if args.json is not None:
+        args.json.write_text(json.dumps({"schema_version": 1, "threads": args.threads, "netlists": rows}, indent=1))
+    return 0
+
+
+def _measure_stages(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Measure the stages of each job, print the jobs that took long enough, and return all figures by name."""
     rows: dict[str, dict[str, float]] = {}
     for job in select_jobs(args):
         took = measure(job, args.threads, args.precision, args.repeat)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        took["peak_mib"] = peak
+        took["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         if job.reference is not None:
             took["reference"] = job.reference
         rows[job.name] = took
         if took["run"] >= args.least:
             print(_line(job.name, took), flush=True)
-    _print_sum([took for took in rows.values() if "reference" in took])
-    if args.json is not None:
-        args.json.write_text(json.dumps({"schema_version": 1, "threads": args.threads, "netlists": rows}, indent=1))
-    return 0
+    return rows
 
 
 def _print_sum(rows: Sequence[dict[str, float]]) -> None:
@@ -336,11 +341,11 @@ def _print_sum(rows: Sequence[dict[str, float]]) -> None:
         return
     ours = sum(took["run"] for took in rows)
     theirs = sum(took["reference"] for took in rows)
-    ratio = theirs / sum(map(_seconds_at_reference_speed, rows))
+    ratio = theirs / sum(map(_reference_pace, rows))
     print(f"together: run {ours:.2f} s, reference {theirs:.2f} s, ratio {ratio:.2f} of {len(rows)} netlists")
 
 
-def _seconds_at_reference_speed(took: dict[str, float]) -> float:
+def _reference_pace(took: dict[str, float]) -> float:
     """Return the seconds that the run would take if sgemm were as fast as it was for the reference."""
     return took["run"] * took["sgemm"] / REFERENCE_SGEMM
 
@@ -349,7 +354,7 @@ def _line(name: str, took: dict[str, float]) -> str:
     """Return the line of a netlist."""
     stages = " ".join(f"{took[key]:8.4f}" for key in ("load", "push", "first", "run", "run_cpu", "pop"))
     reference = took.get("reference")
-    ratio = f"{reference / _seconds_at_reference_speed(took):7.1f}" if reference else f"{'-':>7}"
+    ratio = f"{reference / _reference_pace(took):7.1f}" if reference else f"{'-':>7}"
     reference_text = f"{reference:10.3f}" if reference is not None else f"{'-':>10}"
     return f"{stages} {took['peak_mib']:7.0f} {reference_text} {took['sgemm']:6.0f} {ratio}  {name}"
 

@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -85,6 +85,22 @@ def rounds(workers: int) -> Iterator[int]:
         yield killer.lost
 
 
+def open_files() -> int:
+    """Return the number of files that this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _print_leftovers(before: Mapping[str, set[str]], files: int) -> bool:
+    """Print what is there now and was not there before, and return whether there is anything."""
+    left = {kind: names - before[kind] for kind, names in leftovers().items()}
+    left["open files"] = set()
+    if open_files() > files + 4:
+        left["open files"].add("more than before")
+    for kind, names in left.items():
+        print(f"left, {kind}: {', '.join(sorted(names)) or 'nothing'}")
+    return any(left.values())
+
+
 def _print_growth(minutes: Sequence[tuple[float, float]]) -> None:
     """Print the growth of memory (MiB, by minute); nothing if there are too few minutes for a slope."""
     if len(minutes) > 2:
@@ -101,7 +117,7 @@ def main() -> int:
     args = parser.parse_args()
     before = leftovers()
     start = time.monotonic()
-    files = len(list(Path("/proc/self/fd").iterdir()))
+    files = open_files()
     minutes: list[tuple[float, float]] = []
     killed = 0
     for count, lost in enumerate(rounds(args.workers), 1):
@@ -114,11 +130,7 @@ def main() -> int:
             break
     _print_growth([(minute, memory) for minute, memory in minutes if minute >= args.minutes / 5])
     time.sleep(2)
-    rest = {kind: names - before[kind] for kind, names in leftovers().items()}
-    rest["open files"] = {"more than before"} if len(list(Path("/proc/self/fd").iterdir())) > files + 4 else set[str]()
-    for kind, names in rest.items():
-        print(f"left, {kind}: {', '.join(sorted(names)) or 'nothing'}")
-    return 1 if any(rest.values()) else 0
+    return 1 if _print_leftovers(before, files) else 0
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ LOOKED_AT = 5  # first steps whose gradients are compared, each at torch's param
 
 
 class Residual(nn.Module):
-    """Two convolutions with norms, and a way round them."""
+    """Two convolutions with norms, and a skip connection around them."""
 
     def __init__(self, channels):
         super().__init__()
@@ -54,7 +54,7 @@ class Attending(nn.Module):
 
 
 class Encoders(nn.Module):
-    """Two layers of BERT, narrow, and a class for each text."""
+    """Two narrow layers of BERT, and a class for each text."""
 
     def __init__(self, layers=2, width=128, places=64):
         super().__init__()
@@ -70,12 +70,12 @@ class Encoders(nn.Module):
 
 
 def cases():
-    """Name, module, batches and how it is trained."""
+    """Yield name, module, batches and training options of each case."""
     sys.path.insert(0, str(EXAMPLES))
     from digits import draw
 
     def digits(count, shape):
-        pixels, labels = (torch.from_numpy(item) for item in draw(count * STEPS, seed=1))
+        pixels, labels = (torch.from_numpy(array) for array in draw(count * STEPS, seed=1))
         return list(zip(pixels.reshape(-1, *shape).split(count), labels.split(count), strict=True))
 
     def sorting(count):
@@ -99,78 +99,79 @@ def cases():
     yield "transformer, adamw", Attending(), sorting(16), {"optimizer": "adamw", "learning_rate": 0.003}
 
 
-OWN = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
 def correlation(a, b):
-    """Of two gradients; 1 where both are nothing."""
-    a, b = (np.asarray(item, np.float64).ravel() for item in (a, b))
+    """Return the correlation of two gradients; 1 if they are equal, as two of zeros are."""
+    a = np.asarray(a, np.float64).ravel()
+    b = np.asarray(b, np.float64).ravel()
     return 1.0 if np.allclose(a, b, rtol=1e-5, atol=1e-7) else float(np.corrcoef(a, b)[0, 1])
 
 
 def by_torch(module, batches, choices, dtype=torch.float32):
-    """Torch's losses, and of the first steps its parameters and their gradients."""
-    own = copy.deepcopy(module).to(dtype)
-    optimizer = OWN[choices["optimizer"]](own.parameters(), lr=choices["learning_rate"])
+    """Return torch's losses and, for the first steps, its parameters and their gradients."""
+    model = copy.deepcopy(module).to(dtype)
+    optimizer = OPTIMIZERS[choices["optimizer"]](model.parameters(), lr=choices["learning_rate"])
     losses = []
-    begun = []
+    parameters = []
     gradients = []
     for x, y in batches:
         x = x.to(dtype) if x.is_floating_point() else x
-        if len(begun) < LOOKED_AT:
-            begun.append({name: item.detach().numpy().copy() for name, item in own.named_parameters()})
+        if len(parameters) < LOOKED_AT:
+            parameters.append({name: parameter.detach().numpy().copy() for name, parameter in model.named_parameters()})
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(own(x), y)
+        loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
         losses.append(loss.item())
         if len(gradients) < LOOKED_AT:
-            gradients.append({name: item.grad.numpy().copy() for name, item in own.named_parameters()})
+            gradients.append({name: parameter.grad.numpy().copy() for name, parameter in model.named_parameters()})
         optimizer.step()
-    return losses, begun, gradients
+    return losses, parameters, gradients
 
 
-def compiled(module, batches, choices, formats):
-    """The training's netlist."""
+def compile_case(module, batches, choices, formats):
+    """Return the compiled training of a case."""
     return be.compile_training(module, (batches[0][0],), loss="cross_entropy", **choices, **formats)
 
 
-def worst_gradient(training, batches, begun, gradients, precision):
-    """The worst correlation of a parameter's gradient with torch's, both at torch's parameters."""
+def worst_gradient(training, batches, parameters_by_step, gradients, precision):
+    """Return the worst correlation of a parameter's gradient with torch's, both at torch's parameters."""
     worst = 1.0
-    for (x, y), parameters, theirs in zip(batches, begun, gradients, strict=False):
+    for (x, y), parameters, theirs in zip(batches, parameters_by_step, gradients, strict=False):
         training.set_parameters(parameters)
         training.train_step(x, y, precision=precision)
         ours = training.gradients()
-        worst = min(worst, *(correlation(ours[name], item) for name, item in theirs.items()))
+        worst = min(worst, *(correlation(ours[name], gradient) for name, gradient in theirs.items()))
     return worst
 
 
-def trained(training, module, batches, precision):
-    """The losses that the netlist gives, and those that torch finds with the netlist's parameters."""
-    own = copy.deepcopy(module)
-    said = []
-    found = []
+def train(training, module, batches, precision):
+    """Return the losses of the netlist, and those that torch computes with the netlist's parameters."""
+    model = copy.deepcopy(module)
+    losses = []
+    losses_by_torch = []
     for x, y in batches:
-        training.load_into(own)
+        training.load_into(model)
         with torch.no_grad():
-            found.append(nn.functional.cross_entropy(copy.deepcopy(own)(x), y).item())
-        said.append(training.train_step(x, y, precision=precision))
-    return said, found
+            losses_by_torch.append(nn.functional.cross_entropy(copy.deepcopy(model)(x), y).item())
+        losses.append(training.train_step(x, y, precision=precision))
+    return losses, losses_by_torch
 
 
 def means(losses):
-    """Of each SPAN steps that follow each other."""
+    """Return the mean loss of each SPAN consecutive steps."""
     span = min(SPAN, len(losses))
     return np.convolve(losses, np.full(span, 1 / span), "valid")
 
 
-def apart(theirs, ours):
-    """The largest difference of two curves of losses, relative."""
+def largest_difference(theirs, ours):
+    """Return the largest relative difference of two curves of losses."""
     return float(np.max(np.abs(means(ours) - means(theirs)) / np.abs(means(theirs))))
 
 
 def paces(only):
-    """A row for each training and number of microbatches: modelled steps a second of each effort."""
+    """Print a row for each training and number of microbatches: modelled steps a second at each effort."""
     print("| training | microbatches | first legal | found | times | epochs | CPU s to compile, low | found |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     all_cases: list[tuple[str, nn.Module, torch.Tensor, dict[str, Any]]] = [
@@ -180,14 +181,16 @@ def paces(only):
     all_cases.append(("BERT, narrow, adamw", Encoders(), torch.randint(0, 1000, (4, 64)), {"optimizer": "adamw"}))
     for name, module, x, choices in all_cases:
         for count in (1, 4) if only in name else ():
-            found = []
+            figures = []
             for effort in ("low", "default"):
                 begin = time.process_time()
-                made = be.compile_training(
+                training = be.compile_training(
                     module, (x,), loss="cross_entropy", effort=effort, microbatches=count, **choices
                 )
-                found.append((made.perf().inputs_per_second, time.process_time() - begin, made.placement.epochs))
-            (first, quick, _), (best, seconds, epochs) = found
+                figures.append(
+                    (training.perf().inputs_per_second, time.process_time() - begin, training.placement.epochs)
+                )
+            (first, quick, _), (best, seconds, epochs) = figures
             print(
                 f"| {name} | {count} | {first:.0f} | {best:.0f} | {best / first:.2f} | {epochs} | {quick:.0f} | "
                 f"{seconds:.0f} |",
@@ -196,7 +199,7 @@ def paces(only):
 
 
 def main():
-    """Print a line for each training."""
+    """Train each case, and print a line for each precision."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precision", nargs="+", default=["ideal", "device"], choices=("ideal", "format", "device"))
     parser.add_argument("--only", default="", metavar="NAME", help="trainings whose name has this in it")
@@ -206,42 +209,44 @@ def main():
     parser.add_argument("--optimizer-df", default="", help="of what the optimizer keeps and computes")
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--pace", action="store_true", help="modelled steps a second instead")
-    given = parser.parse_args()
-    if given.pace:
-        paces(given.only)
+    args = parser.parse_args()
+    if args.pace:
+        paces(args.only)
         return
-    formats = {"df": given.df, "acc_df": given.acc_df, "optimizer_df": given.optimizer_df}
+    formats = {"df": args.df, "acc_df": args.acc_df, "optimizer_df": args.optimizer_df}
     print(conditions())
     print(f"losses: means of {SPAN} steps; gradients: the worst correlation of a parameter's in {LOOKED_AT} steps")
     panels = []
     for name, module, batches, choices in cases():
-        if given.only not in name:
+        if args.only not in name:
             continue
-        batches = batches[: given.steps]
-        theirs, begun, gradients = by_torch(module, batches, choices)
+        batches = batches[: args.steps]
+        theirs, parameters, gradients = by_torch(module, batches, choices)
         curves = {"torch": means(theirs)}
         exact, *_ = by_torch(module, batches, choices, torch.float64)
-        print(f"{name:20} torch in float64: losses {apart(theirs, exact):.3%} apart at most", flush=True)
-        for precision in given.precision:
+        print(f"{name:20} torch in float64: losses {largest_difference(theirs, exact):.3%} apart at most", flush=True)
+        for precision in args.precision:
             begin = time.process_time()
             formats["chip_softmax"] = precision == "device"
-            with_gradients = compiled(module, batches, choices, formats)
-            worst = worst_gradient(with_gradients, batches, begun, gradients, precision)
+            with_gradients = compile_case(module, batches, choices, formats)
+            worst = worst_gradient(with_gradients, batches, parameters, gradients, precision)
             with_gradients.close()
-            said, found = trained(compiled(module, batches, choices, formats), module, batches, precision)
+            losses, losses_by_torch = train(compile_case(module, batches, choices, formats), module, batches, precision)
             seconds = time.process_time() - begin
-            curves[precision] = means(said)
+            curves[precision] = means(losses)
+            ours_apart = largest_difference(theirs, losses)
+            torch_apart = largest_difference(theirs, losses_by_torch)
             print(
-                f"{name:20} {precision:7} {len(said)} steps, losses {apart(theirs, said):.3%} apart at most, by torch "
-                f"{apart(theirs, found):.3%}, gradients {worst:.6f}, last loss {curves[precision][-1]:.4f}, torch "
+                f"{name:20} {precision:7} {len(losses)} steps, losses {ours_apart:.3%} apart at most, by torch "
+                f"{torch_apart:.3%}, gradients {worst:.6f}, last loss {curves[precision][-1]:.4f}, torch "
                 f"{curves['torch'][-1]:.4f}, {seconds:.0f} s",
                 flush=True,
             )
         panels.append((name, curves))
-    if given.picture:
+    if args.picture:
         from lines import write_lines
 
-        write_lines(given.picture, "Training losses of torch and of the emulated chip", panels)
+        write_lines(args.picture, "Training losses of torch and of the emulated chip", panels)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from buda_emu.support.errors import HostError
 from census import page
 from census.offline import NetworkRefusedError, _refuse
-from census.rows import Case, append_row, make_row, read_rows, write_compressed
+from census.rows import Case, append_row, make_row, read_rows, write_gzip
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
@@ -170,7 +170,7 @@ def test_rows_are_read_again(tmp_path):
     row.seconds["building"] = 1.5
     append_row(tmp_path / "rows.jsonl", row)
     assert read_rows(tmp_path / "rows.jsonl") == {row.identity: row}
-    write_compressed(tmp_path / "rows.jsonl.gz", [row])
+    write_gzip(tmp_path / "rows.jsonl.gz", [row])
     assert read_rows(tmp_path / "rows.jsonl.gz") == {row.identity: row}
     assert read_rows(tmp_path / "none") == {}
 

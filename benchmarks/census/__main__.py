@@ -17,17 +17,17 @@ import argparse
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
 from .page import PAGE, ROWS, write_page
-from .rows import VERDICTS, Case, Row, append_row, make_row, read_rows, write_compressed
+from .rows import VERDICTS, Case, Row, append_row, make_row, read_rows, write_gzip
 
 
 def main() -> int:
-    """Run what is asked for, and write the page."""
+    """Run the cases that are asked for, and write the page."""
     args = _parser().parse_args()
     rows = read_rows(ROWS)
     beside = args.rows
@@ -35,13 +35,14 @@ def main() -> int:
         rows |= read_rows(beside)
     if not args.report:
         _run(args, rows, beside)
-    write_compressed(ROWS, rows.values())
+    write_gzip(ROWS, rows.values())
     write_page(rows.values())
     print(f"wrote {PAGE}")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.census", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -95,19 +96,26 @@ def _waiting(args: argparse.Namespace, rows: dict[str, Row]) -> Iterator[Row]:
     for case in in_rounds([list(list_cases(name)) for name in names]):
         if args.limit is not None and count >= args.limit:
             return
-        if args.only and not any(word in case.name for word in args.only):
+        if not _matches(case, args.only):
             continue
         form = "onnx" if args.onnx else case.form
         case = replace(case, arch=args.arch, effort=args.effort, form=form)
         row = make_row(case, args.seed, {**common, case.library: library_version(case.library)}, commit)
-        earlier = rows.get(row.identity)
-        if earlier is None:
-            is_waiting = not args.verdicts
-        else:
-            is_waiting = args.again and (not args.verdicts or earlier.verdict in args.verdicts)
-        if is_waiting:
+        if _is_to_run(args, rows.get(row.identity)):
             count += 1
             yield row
+
+
+def _matches(case: Case, words: Sequence[str]) -> bool:
+    """Return whether the name of a case has one of the words of `--only` in it, if there are any."""
+    return not words or any(word in case.name for word in words)
+
+
+def _is_to_run(args: argparse.Namespace, earlier: Row | None) -> bool:
+    """Return whether the options ask for a case: without a row, or again with a row of one of the verdicts."""
+    if earlier is None:
+        return not args.verdicts
+    return args.again and (not args.verdicts or earlier.verdict in args.verdicts)
 
 
 def in_rounds(libraries: Iterable[list[Case]]) -> Iterator[Case]:
@@ -134,6 +142,7 @@ def current_commit() -> str:
 
 
 def _git(*words: str) -> str:
+    """Return what git prints in the project's folder."""
     command = ["git", *words]
     folder = Path(__file__).parents[2]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=folder).stdout.strip()

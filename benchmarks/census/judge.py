@@ -53,6 +53,7 @@ def judge(row: Row, seed: int, write: Write) -> None:
 
 
 def _judge(row: Row, seed: int, write: Write) -> None:
+    """Build, compile, check, run and compare one case. Raises what any of these raises."""
     with _stage(row, "building", write):
         model, expected = build(Case(row.library, row.family, row.name, row.form), seed)
     row.parameters = model.parameters
@@ -70,7 +71,7 @@ def _judge(row: Row, seed: int, write: Write) -> None:
 
 @contextmanager
 def _stage(row: Row, name: str, write: Write) -> Generator[None]:
-    """Say what is under way, and count its processor time."""
+    """Set the stage of the row and write it; add the processor time of the block to it."""
     row.stage = name
     write(row)
     start = time.process_time()
@@ -117,6 +118,7 @@ def _compile(row: Row, model: Model) -> Any:
 
 
 def _size(compiled: Any) -> tuple[int, int]:
+    """Return ops and epochs of a compiled model; none if the host does everything."""
     placement = compiled.placement if hasattr(compiled, "placement") else getattr(compiled.compiled, "placement", None)
     if placement is None:  # the host does everything
         return 0, 0
@@ -124,6 +126,7 @@ def _size(compiled: Any) -> tuple[int, int]:
 
 
 def _refuse(row: Row, message: str) -> None:
+    """Set the verdict of a refused case, with the message and the operators in it."""
     row.verdict = "refused"
     row.why = _shorten(message)
     row.operators = refused_operators(message)
@@ -162,21 +165,27 @@ def _compare(row: Row, expected: Sequence[Any], outputs: Sequence[Any]) -> None:
 
 
 def _compare_output(row: Row, number: int, want: Any, have: Any) -> None:
+    """Add the figures of one output to the row, and set the verdict if the output is wrong."""
     figures = difference("", want, have)
     scale = float(np.abs(want).max()) if want.size else 0.0
     error = figures.max_error / (scale or 1.0)
     right = figures.not_finite == 0 and (error <= ERROR or (figures.pcc or 0.0) >= PCC)
-    if row.error is None or error > row.error:
-        row.error = float(f"{error:.3g}")
-    if figures.pcc is not None and (row.pcc is None or figures.pcc < row.pcc):
-        row.pcc = round(figures.pcc, 9)
+    _add_worst(row, error, figures.pcc)
     if not right and row.verdict != "wrong":
         row.verdict = "wrong"
         row.why = f"output {number} {want.shape}: PCC {figures.pcc}, error {error:.2g}, {figures.not_finite} not finite"
 
 
+def _add_worst(row: Row, error: float, pcc: float | None) -> None:
+    """Set error and PCC of a row where those of an output are worse."""
+    if row.error is None or error > row.error:
+        row.error = float(f"{error:.3g}")
+    if pcc is not None and (row.pcc is None or pcc < row.pcc):
+        row.pcc = round(pcc, 9)
+
+
 def _place(error: BaseException) -> str:
-    """Return the innermost line of code of an error."""
+    """Return file and line of the innermost frame of an error."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return "no place"
@@ -184,4 +193,5 @@ def _place(error: BaseException) -> str:
 
 
 def _shorten(text: str) -> str:
+    """Return a message, cut if it is too long for a row."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

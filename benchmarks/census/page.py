@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
@@ -72,14 +73,16 @@ def _counts(rows: Sequence[Row]) -> list[object]:
 
 
 def _totals(counted: Sequence[Row], rows: Sequence[Row]) -> str:
+    """Return the section about all runs, by architecture, effort and form."""
     models = len({(row.library, row.name) for row in counted})
     families = len({(row.library, row.family) for row in counted})
-    ways = sorted({(row.arch, row.effort, row.form) for row in counted})
+    options = sorted({(row.arch, row.effort, row.form) for row in counted})
     lines: list[list[object]] = []
-    for way in ways:
-        select_jobs = [row for row in counted if (row.arch, row.effort, row.form) == way]
-        lines.append([*way, *_counts(select_jobs)])
-    versions = sorted({f"{name} {version}" for row in rows for name, version in row.versions.items()})
+    for option in options:
+        selected = [row for row in counted if (row.arch, row.effort, row.form) == option]
+        lines.append([*option, *_counts(selected)])
+    installed = chain.from_iterable(row.versions.items() for row in rows)
+    versions = sorted({f"{name} {version}" for name, version in installed})
     commits = ", ".join(sorted({row.commit for row in rows}))
     return (
         f"## Totals\n\n{models} models of {families} families were run, {len(counted)} runs in all. "
@@ -91,12 +94,13 @@ def _totals(counted: Sequence[Row], rows: Sequence[Row]) -> str:
 
 
 def _libraries(counted: Sequence[Row], rows: Sequence[Row]) -> str:
+    """Return the section about runs by library."""
     lines: list[list[object]] = []
     for library in sorted({row.library for row in rows}):
-        select_jobs = [row for row in counted if row.library == library]
+        selected = [row for row in counted if row.library == library]
         unbuilt = sum(row.library == library and row.verdict == "unbuilt" for row in rows)
-        families = len({row.family for row in select_jobs})
-        lines.append([f"`{library}`", families, *_counts(select_jobs), unbuilt])
+        families = len({row.family for row in selected})
+        lines.append([f"`{library}`", families, *_counts(selected), unbuilt])
     headers = ("library", "families", "runs", *_COUNTED, "right or parted", "unbuilt")
     return "## By library\n\n" + _table(headers, lines, 1)
 
@@ -118,11 +122,13 @@ def _refusals(counted: Sequence[Row]) -> str:
 
 
 def _examples(rows: Sequence[Row]) -> str:
+    """Return the names of the first models, with dots if there are more."""
     names = list(dict.fromkeys(f"`{row.name}`" for row in rows))
     return ", ".join(names[:_EXAMPLES]) + (", ..." if len(names) > _EXAMPLES else "")
 
 
 def _failures(counted: Sequence[Row]) -> str:
+    """Return the section about models that were wrong, crashed or exceeded the limits."""
     lines = [
         [row.verdict, row.library, f"`{row.name}`", f"{row.form} {row.arch} {row.effort}", _cell(row.why)]
         for row in counted
@@ -134,6 +140,7 @@ def _failures(counted: Sequence[Row]) -> str:
 
 
 def _findings(counted: Sequence[Row]) -> str:
+    """Return the section about findings of `check --strict`."""
     lines = [
         [row.library, f"`{row.name}`", f"{row.form} {row.arch} {row.effort}", _cell(row.findings[0]), len(row.findings)]
         for row in counted
@@ -145,15 +152,16 @@ def _findings(counted: Sequence[Row]) -> str:
 
 
 def _distributions(counted: Sequence[Row]) -> str:
+    """Return the section about time and memory of models that are right."""
     lines: list[list[object]] = []
-    for way in sorted({(row.arch, row.effort, row.form) for row in counted}):
-        select_jobs = [row for row in counted if (row.arch, row.effort, row.form) == way and row.verdict in _GOOD]
-        if not select_jobs:
+    for option in sorted({(row.arch, row.effort, row.form) for row in counted}):
+        selected = [row for row in counted if (row.arch, row.effort, row.form) == option and row.verdict in _GOOD]
+        if not selected:
             continue
-        seconds = [row.seconds["compiling"] for row in select_jobs]
-        memory = [row.memory / 2**20 for row in select_jobs]
-        lines.append([*way, "compile, seconds", len(select_jobs), *(f"{value:.1f}" for value in _spread(seconds))])
-        lines.append([*way, "memory, MiB", len(select_jobs), *(f"{value:.0f}" for value in _spread(memory))])
+        seconds = [row.seconds["compiling"] for row in selected]
+        memory = [row.memory / 2**20 for row in selected]
+        lines.append([*option, "compile, seconds", len(selected), *(f"{value:.1f}" for value in _spread(seconds))])
+        lines.append([*option, "memory, MiB", len(selected), *(f"{value:.0f}" for value in _spread(memory))])
     headers = ("architecture", "effort", "form", "figure", "models", "median", "90 %", "99 %", "most")
     text = "Of models that are right. The compilation of a torch module includes torch's export."
     return f"## Time and memory\n\n{text}\n\n" + _table(headers, lines, 4)
@@ -168,6 +176,7 @@ def _spread(values: Sequence[float]) -> tuple[float, float, float, float]:
 
 
 def _slowest(counted: Sequence[Row]) -> str:
+    """Return the section about the slowest models."""
     slowest = sorted(counted, key=lambda row: -sum(row.seconds.values()))[:_SLOWEST]
     lines = [
         [
@@ -210,6 +219,7 @@ def _families(counted: Sequence[Row]) -> str:
 
 
 def _paragraph(library: str, names: Sequence[str]) -> str:
+    """Return the families of one library that are all right, as a line."""
     return f"* `{library}` ({len(names)}): {', '.join(names)}"
 
 
@@ -224,7 +234,7 @@ def _unbuilt(rows: Sequence[Row]) -> str:
 
 
 def _kind(why: str) -> str:
-    """Return the kind of a message: what stands before the first colon, or the sentence."""
+    """Return the kind of a message: the part before its first colon, or the sentence."""
     text = re.sub(r"\d[\d,]*", "N", why.partition(" (")[0])
     kind, _, _ = text.partition(": ")
     if kind == "ValueError" and "larger than" in text:

@@ -26,7 +26,7 @@ TICK: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one model may take: processor seconds, and bytes of memory beyond those of the libraries."""
+    """The limits of one model: processor seconds, and bytes of memory beyond those of the libraries."""
 
     seconds: int = 300
     memory: int = 8 << 30
@@ -57,12 +57,13 @@ def run_rows(rows: Iterable[Row], jobs: int, seed: int, limits: Limits) -> Itera
                 else:
                     running.append(_start(context, row, seed, limits, Path(folder)))
             time.sleep(TICK)
-            for child in [child for child in running if _has_ended(child)]:
+            for child in [child for child in running if _is_over(child)]:
                 running.remove(child)
                 yield _result(child, limits)
 
 
 def _start(context: Any, row: Row, seed: int, limits: Limits, folder: Path) -> _Running:
+    """Start the process of a case."""
     path = folder / row.identity
     path.write_text(row.as_json())
     process = context.Process(target=run_child, args=(row, seed, limits, path))
@@ -70,7 +71,8 @@ def _start(context: Any, row: Row, seed: int, limits: Limits, folder: Path) -> _
     return _Running(process=process, row=row, path=path, end=time.monotonic() + WALL * limits.seconds)
 
 
-def _has_ended(child: _Running) -> bool:
+def _is_over(child: _Running) -> bool:
+    """Return whether the process has ended; one that exceeds the limit on the clock is killed first."""
     if child.process.is_alive() and time.monotonic() > child.end:
         child.process.kill()
         child.process.join()
@@ -78,7 +80,7 @@ def _has_ended(child: _Running) -> bool:
 
 
 def _result(child: _Running, limits: Limits) -> Row:
-    """Return the row that the process wrote last; what ended it before its end is the row's verdict."""
+    """Return the row that the process wrote last; if the process ended early, the row's verdict says how."""
     row = parse_row(child.path.read_bytes(), str(child.path))
     child.path.unlink()
     if row.stage == "done":
@@ -125,5 +127,6 @@ def writer(path: Path) -> Callable[[Row], None]:
 
 
 def _address_space() -> int:
+    """Return the bytes of address space that this process has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * os.sysconf("SC_PAGE_SIZE")

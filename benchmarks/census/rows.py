@@ -39,17 +39,17 @@ class Case:
 
     @property
     def title(self) -> str:
-        """The case as one word after the other."""
+        """The words of the case, separated by spaces."""
         return f"{self.library} {self.name} {self.form} {self.arch} {self.effort}"
 
 
 @dataclass(slots=True)
 class Row:
-    """What came of a case.
+    """The result of a case.
 
-    `identity` is a digest of all that the original's result depends on. `operators`: what is refused, by name;
-    `why`: the message; `pcc`, `error`: the worst output's; `findings`: messages of `check --strict`; `seconds`:
-    processor time by stage; `memory`: bytes that the process held at most, with torch and the libraries.
+    `identity` is a digest of all that the original's result depends on. `operators` names what is refused, and `why` is
+    the message. `pcc` and `error` are the worst output's; `findings` are the messages of `check --strict`. `seconds` is
+    processor time by stage, and `memory` the most bytes that the process held, torch and the libraries included.
     """
 
     library: str
@@ -120,7 +120,7 @@ def append_row(path: Path, row: Row) -> None:
         file.write(row.as_json() + "\n")
 
 
-def write_compressed(path: Path, rows: Iterable[Row]) -> None:
+def write_gzip(path: Path, rows: Iterable[Row]) -> None:
     """Write all rows, sorted, so that equal rows give equal bytes."""
     lines = sorted(row.as_json() for row in rows)
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))

@@ -35,9 +35,9 @@ PRECISIONS = ("format", "device")  # in this order: the peak of memory never fal
 
 
 @dataclass
-class Took:
-    """Seconds of one netlist in one precision: programs of each run, the first one cold; processor time, and what of it
-    was the system's."""
+class Times:
+    """The seconds of one netlist in one precision, run by run, the first one cold: wall time, processor time, and the
+    share of it that the system took. `peak` is in MiB."""
 
     wall: list[float] = field(default_factory=list[float])
     cpu: list[float] = field(default_factory=list[float])
@@ -45,17 +45,17 @@ class Took:
     peak: float = 0.0
 
     def least(self) -> tuple[float, float]:
-        """Of the warm runs, or of the only one."""
+        """Return the least wall and processor time of the warm runs, or of the only run."""
         return min(self.wall[1:] or self.wall), min(self.cpu[1:] or self.cpu)
 
     def system_share(self) -> float:
-        """Of the run with the least processor time among those."""
+        """Return the system's share of the processor time, of the warm run with the least processor time."""
         cpu, system = min(zip(self.cpu[1:] or self.cpu, self.system[1:] or self.system, strict=True))
         return system / max(cpu, 1e-9)
 
 
-def once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, threads: int, took: Took) -> None:
-    """Run the programs on a new machine."""
+def run_once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, threads: int, took: Times) -> None:
+    """Run the programs on a new machine, and add the times."""
     with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
         for name, array in inputs:
             emulator.push(name, array)
@@ -70,31 +70,32 @@ def once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, 
 
 
 def _system() -> float:
+    """Return the processor seconds that this process has spent in the system."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_stime
 
 
-def measure(job: Job, threads: int, repeat: int) -> dict[str, Took]:
-    """Both precisions in turns."""
+def measure(job: Job, threads: int, repeat: int) -> dict[str, Times]:
+    """Measure both precisions in turns."""
     netlist = be.load(job.path, arch=job.arch)
     inputs = job.inputs(netlist)
-    took = {precision: Took() for precision in PRECISIONS}
+    took = {precision: Times() for precision in PRECISIONS}
     for _ in range(1 + repeat):
         for precision in PRECISIONS:
-            once(job, netlist, inputs, precision, threads, took[precision])
+            run_once(job, netlist, inputs, precision, threads, took[precision])
             if not took[precision].peak:
                 took[precision].peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return took
 
 
-def apart(job: Job, threads: int, repeat: int, limit: float) -> dict[str, Took] | None:
-    """The same in a process of its own; None where it takes longer than `limit` seconds, or fails."""
+def measure_apart(job: Job, threads: int, repeat: int, limit: float) -> dict[str, Times] | None:
+    """Measure in a process of its own; return None if it takes longer than `limit` seconds, or fails."""
     fork = multiprocessing.get_context("fork")
-    here, there = fork.Pipe(duplex=False)
-    process = fork.Process(target=lambda: there.send(measure(job, threads, repeat)))
+    receiver, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=lambda: sender.send(measure(job, threads, repeat)))
     process.start()
-    there.close()
+    sender.close()
     try:
-        return here.recv() if here.poll(limit or None) else None
+        return receiver.recv() if receiver.poll(limit or None) else None
     except EOFError:
         return None
     finally:
@@ -118,18 +119,19 @@ def main() -> int:
     sums = [0.0] * 4
     above = 0
     for job in select_jobs(args):
-        took = apart(job, args.threads, args.repeat, args.limit)
+        took = measure_apart(job, args.threads, args.repeat, args.limit)
         if took is None:
             above += 1
             print(f"failed, or took more than {args.limit:g} s: {job.name}", flush=True)
             continue
         plain, device = (took[precision] for precision in PRECISIONS)
-        (wall, cpu), (plain_wall, plain_cpu) = device.least(), plain.least()
+        wall, cpu = device.least()
+        plain_wall, plain_cpu = plain.least()
         figures = [wall, plain_wall, cpu, plain_cpu]
         sums = [total + figure for total, figure in zip(sums, figures, strict=True)]
         above += figures[0] > args.most * figures[1]
-        more = f"{device.system_share():6.0%} {device.wall[0] / figures[0]:6.2f} {plain.peak:6.0f} {device.peak:6.0f}"
-        print(f"{_line(figures)} {more}  {job.name}", flush=True)
+        others = f"{device.system_share():6.0%} {device.wall[0] / figures[0]:6.2f} {plain.peak:6.0f} {device.peak:6.0f}"
+        print(f"{_line(figures)} {others}  {job.name}", flush=True)
     if not sums[1]:
         return 1  # none was measured
     print(f"{_line(sums)} {'':27}  together")
@@ -137,6 +139,7 @@ def main() -> int:
 
 
 def _line(figures: list[float]) -> str:
+    """Return the seconds and ratios of a line of the table."""
     device, plain, device_cpu, plain_cpu = figures
     walls = f"{device:8.3f} {plain:8.3f} {device / plain:6.2f}"
     return f"{walls} {device_cpu:8.3f} {plain_cpu:8.3f} {device_cpu / max(plain_cpu, 1e-9):6.2f}"

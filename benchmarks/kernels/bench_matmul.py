@@ -38,8 +38,8 @@ SHAPES = [  # in tiles: rows, inner, cols
 ]
 
 
-def tilized(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """float32[1, tiles, 1024] of a matrix, in memory as that of queues is."""
+def tilize(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a matrix as float32[1, tiles, 1024], in memory of the kind that queues have."""
     rows, cols = matrix.shape
     tiles = pages.fresh(matrix.size)
     tiles.reshape(rows // 32, cols // 32, 32, 32)[...] = matrix.reshape(rows // 32, 32, cols // 32, 32).swapaxes(1, 2)
@@ -47,7 +47,7 @@ def tilized(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def best_of(calls: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """Seconds of the fastest call of each; short ones are timed several at a time."""
+    """Return the seconds of the fastest call of each; short ones are timed several at a time."""
     best: dict[str, float] = {}
     counts: dict[str, int] = {}
     for name, call in calls.items():
@@ -65,14 +65,15 @@ def best_of(calls: dict[str, Callable[[], object]], seconds: float) -> dict[str,
 
 
 def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, dict[str, float]]:
-    """Time of the first call, and the best times of `sgemm`, `tiles`, and `transposed`: in1 is, inside its tiles."""
+    """Return the time of the first call, and the best times of `sgemm`, `tiles`, and `transposed`, which reads in1
+    transposed inside its tiles."""
     rng = np.random.default_rng(0)
     left = rng.standard_normal((32 * rows, 32 * inner)).astype(np.float32)
     right = rng.standard_normal((32 * inner, 32 * cols)).astype(np.float32)
     product = np.empty((32 * rows, 32 * cols), np.float32)
-    a = tilized(left)
-    b = tilized(right)
-    out = tilized(product)
+    a = tilize(left)
+    b = tilize(right)
+    out = tilize(product)
     operands = [(x, np.arange(x.shape[1], dtype=np.int32), np.float32(0)) for x in (a, b)]
     for _, index, _ in operands:
         index.flags.writeable = False  # as those of a tile map
@@ -82,13 +83,15 @@ def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, di
 
     def tiles(transposed: bool) -> None:
         reading = Reading(*operands[0][1:], *operands[1][1:], transposed)
-        matmul_tiles(0, items, out, a, b, reading, Extent(1, rows, inner, cols, columns), ending)
+        matmul_tiles(
+            0, items, out, a, b, reading, Extent(t=1, rows=rows, inner=inner, cols=cols, columns=columns), ending
+        )
 
     start = time.perf_counter()
     tiles(False)
     first = time.perf_counter() - start
     np.matmul(left, right, product)
-    assert np.allclose(tilized(product), out, atol=1e-2)
+    assert np.allclose(tilize(product), out, atol=1e-2)
     calls: dict[str, Callable[[], object]] = {
         "sgemm": partial(np.matmul, left, right, product),
         "tiles": partial(tiles, False),

@@ -48,7 +48,7 @@ POSITIVE = ("log", "sqrt", "reciprocal")
 
 
 def best(work: Callable[[], object]) -> float:
-    """Seconds of the fastest round, after one that does not count."""
+    """Return the seconds of the fastest round, after one that does not count."""
     work()
     times: list[float] = []
     for _ in range(ROUNDS):
@@ -59,25 +59,26 @@ def best(work: Callable[[], object]) -> float:
 
 
 class Bench:
-    """Shows how long work on `tiles` tiles takes that is shared by threads."""
+    """Measures work on `tiles` tiles that threads share, and prints it."""
 
     def __init__(self, tiles: int, threads: int) -> None:
         self._bounds = [tiles * n // threads for n in range(threads + 1)]
         self._pool = ThreadPoolExecutor(threads)
 
-    def show(self, what: str, elements: int, work: Callable[[int, int], object], copied: NDArray[np.uint8]) -> None:
-        """One line. `work` does the tiles from its first to before its second argument."""
+    def show(self, title: str, elements: int, work: Callable[[int, int], object], copied: NDArray[np.uint8]) -> None:
+        """Measure some work and print its line. `work` does the tiles from its first argument to before its second."""
         target = np.empty_like(copied)
-        seconds = best(partial(self._shared, work))
+        seconds = best(partial(self._run_on_threads, work))
         copy = best(lambda: np.copyto(target, copied))
-        print(f"{what:44} {elements / seconds / 1e6:8.0f} M/s  {seconds / copy:6.1f} copies")
+        print(f"{title:44} {elements / seconds / 1e6:8.0f} M/s  {seconds / copy:6.1f} copies")
 
-    def _shared(self, work: Callable[[int, int], object]) -> None:
+    def _run_on_threads(self, work: Callable[[int, int], object]) -> None:
+        """Do the work, a part of the tiles on each thread."""
         list(self._pool.map(work, self._bounds, self._bounds[1:]))
 
 
 def functions(bench: Bench, values: NDArray[np.uint32]) -> None:
-    """Every function in a 32-bit Dst, and one in a 16-bit Dst, where they are all the same table."""
+    """Measure every function in a 32-bit Dst, and one in a 16-bit Dst, where all are the same table."""
     out = np.empty_like(values)
     moved = np.empty(values.nbytes, np.uint8)
     for name, function in FUNCTIONS.items():
@@ -113,7 +114,7 @@ def functions(bench: Bench, values: NDArray[np.uint32]) -> None:
 
 
 def packer(bench: Bench, values: NDArray[np.uint32]) -> None:
-    """From each Dst mode to each kind of format."""
+    """Measure the packer from each mode of Dst to each kind of format."""
     types = {32: np.uint32, 16: np.uint16}
     for mode in ("bf16", "fp16", "fp32", "int32"):
         image = store(values, mode)

@@ -56,13 +56,13 @@ Call = Callable[[], object]
 
 
 def words(rng: np.random.Generator, tiles: int, register: str) -> NDArray[np.uint32]:
-    """uint32[tiles, 1024], standard normal data as register words."""
+    """Return standard normal data as register words, uint32[tiles, 1024]."""
     singles = rng.standard_normal((tiles, 1024)).astype(np.float32).view(np.uint32)
     return unpack(singles, "Float32", register, "wormhole_b0")
 
 
 def best_of(call: Call, seconds: float) -> float:
-    """Seconds of the fastest call, after one that compiles."""
+    """Return the seconds of the fastest call, after one that compiles."""
     call()
     best = np.inf
     end = time.perf_counter() + seconds
@@ -74,7 +74,7 @@ def best_of(call: Call, seconds: float) -> float:
 
 
 def products(rng: np.random.Generator, seconds: float) -> None:
-    """The table of tile products."""
+    """Measure tile products, and print their table."""
     index = np.arange(EDGE * EDGE, dtype=np.int32)
     left, right = (rng.standard_normal((32 * EDGE, 32 * EDGE)).astype(np.float32) for _ in range(2))
     out = np.empty_like(left)
@@ -82,13 +82,13 @@ def products(rng: np.random.Generator, seconds: float) -> None:
     sgemm = best_of(partial(np.matmul, left, right, out), seconds)
     print(f"{'sgemm':>8} {'':>10} {'':>6} {1e3 * sgemm:>9.2f} ms {1e-9 * macs / sgemm:>8.2f} GMAC/s")
     none = np.uint32(0)
-    extent = Extent(1, EDGE, EDGE, EDGE, 0, EDGE, 2)
+    extent = Extent(t=1, rows=EDGE, inner=EDGE, cols=EDGE, first=0, last=EDGE, faces=2)
     dst = np.zeros((1, EDGE * EDGE, 1024), np.uint32)
     for fidelity, register, mode in PRODUCTS:
         in0, in1 = (words(rng, EDGE * EDGE, register)[None] for _ in range(2))
         setting = kernel_setting("a" if register == "Float16" else "b", mode, "wormhole_b0")
         operands = RegisterOperand(in0, index, none), RegisterOperand(in1, index, none)
-        product = Product(*operands, extent, phase_mask(fidelity), False, setting)
+        product = Product(*operands, extent=extent, phases=phase_mask(fidelity), faces_first=False, setting=setting)
         dst[:] = 0  # what another mode left may be anything
         for kernel, beside in ((matmul_tiles, ""), (matmul_by_integers, " by integers")):
             took = best_of(partial(kernel, 0, EDGE * EDGE, dst, product), seconds)
@@ -96,7 +96,12 @@ def products(rng: np.random.Generator, seconds: float) -> None:
     in0, in1 = (unpack(rng.integers(0, 256, dst.shape).astype(np.uint8), "Int8", "Int8", "wormhole_b0") for _ in "ab")
     setting = kernel_setting("b", "fp32", "wormhole_b0")
     product = Product(
-        RegisterOperand(in0, index, none), RegisterOperand(in1, index, none), extent, 0b1111, False, setting
+        in0=RegisterOperand(in0, index, none),
+        in1=RegisterOperand(in1, index, none),
+        extent=extent,
+        phases=0b1111,
+        faces_first=False,
+        setting=setting,
     )
     took = best_of(partial(int_matmul_tiles, 0, EDGE * EDGE, dst, product), seconds)
     print_product("HiFi4", "Int8", "int32", macs, took, sgemm)
@@ -105,7 +110,7 @@ def products(rng: np.random.Generator, seconds: float) -> None:
 def print_product(
     fidelity: str, register: str, mode: str, macs: int, took: float, sgemm: float, beside: str = ""
 ) -> None:
-    """One line of the table."""
+    """Print a line of the table."""
     rate = f"{1e-9 * macs / took:>8.2f} GMAC/s"
     print(
         f"{fidelity:>8} {register:>10} {mode:>6} {1e3 * took:>9.2f} ms {rate} {sgemm / took:>7.3f} of sgemm{beside}",
@@ -114,7 +119,7 @@ def print_product(
 
 
 def per_datum(rng: np.random.Generator, seconds: float) -> None:
-    """The table of everything else."""
+    """Measure everything else, and print its table."""
     dst = np.zeros((TILES, 1024), np.uint32)
     a = words(rng, TILES, "Float16_b")
     b = words(rng, TILES, "Float16_b")

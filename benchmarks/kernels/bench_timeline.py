@@ -18,7 +18,7 @@ STAGES = 100
 
 
 def pipeline(tasks: int) -> Schedule:
-    """Each stage waits for the one before and for room behind it."""
+    """Return a schedule of stages, each of which waits for the one before and for room behind it."""
     schedule = Schedule()
     units = [schedule.unit(f"stage {i}") for i in range(STAGES)]
     full = [schedule.object(f"full {i}") for i in range(STAGES)]

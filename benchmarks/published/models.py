@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.small import First, Source, settled
+from zoo.small import First, Source, settle
 
 from . import generation
 from .extras import EXTRAS
@@ -85,7 +85,7 @@ class Model:
         source = self.build()
         if isinstance(source, Generation):
             return source
-        return _fit_norms(*source) if self.fitted else (settled(source[0]), source[1])
+        return _fit_norms(*source) if self.fitted else (settle(source[0]), source[1])
 
     def in_published_unit(self, rate: float) -> float:
         """Return a rate (runs per second) in the unit of the published figures."""

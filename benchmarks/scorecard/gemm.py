@@ -10,6 +10,7 @@ fitted to these rows: cycles on a core are those of `op_cost`, and cycles on the
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import product as pairs
 from typing import Final, Literal
 
 from buda_emu.performance.timing import OpCall, Transactions, op_cost, transfer_cycles
@@ -31,8 +32,8 @@ DST_TILES: Final = 8  # that the 16-bit Dst register holds, half of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocking:
-    """How a core's part of the result is cut, in tiles: blocks of the result, subblocks of these, and the depth of a
-    block of the inner dimension."""
+    """The way in which a core's part of the result is cut, in tiles: blocks of the result, subblocks of these, and the
+    depth of a block of the inner dimension."""
 
     depth: int
     block: tuple[int, int]
@@ -165,10 +166,9 @@ def _divisors(number: int) -> Iterator[int]:
 
 def _subblock(height: int, width: int) -> tuple[int, int]:
     """Return the largest subblock of a block that Dst holds, the widest of several."""
-    sizes = [(rows, columns) for rows in _divisors(height) for columns in _divisors(width)]
-    return max(
-        (size for size in sizes if size[0] * size[1] <= DST_TILES), key=lambda size: (size[0] * size[1], size[1])
-    )
+    sizes = pairs(_divisors(height), _divisors(width))
+    fitting = (size for size in sizes if size[0] * size[1] <= DST_TILES)
+    return max(fitting, key=lambda size: (size[0] * size[1], size[1]))
 
 
 def modelled_cycles(product: Product, blocking: Blocking) -> float:
@@ -185,7 +185,8 @@ def modelled_cycles(product: Product, blocking: Blocking) -> float:
 def math_cycles(product: Product, blocking: Blocking) -> float:
     """Return the cycles that a core needs for its part of the result, once its operands are there."""
     tall, wide = product.per_core
-    (height, width), (rows, columns) = blocking.block, blocking.subblock
+    height, width = blocking.block
+    rows, columns = blocking.subblock
     call = OpCall(
         op_type="matmul",
         arch=product.arch,
@@ -236,7 +237,7 @@ def output_cycles(product: Product, blocking: Blocking) -> float:
         return 0.0
     xs = product.chip.worker_columns
     ys = product.chip.worker_rows
-    cores = tuple((x, y) for y in ys for x in xs)
+    cores = tuple((x, y) for y, x in pairs(ys, xs))
     height, width = blocking.block
     return _dram_cycles(product.arch, "write", cores, product.tile, height * width)
 
@@ -247,8 +248,8 @@ def bounds(product: Product) -> Mapping[str, float]:
     m, k, n = (-(-size // TILE) for size in product.shape)
     tall, wide = product.per_core
     stored = k * n + (m * k if product.in0_in_dram else 0) + (m * n if product.out_in_dram else 0)
-    whole = board(product.board)
-    peak = whole.dram_gbps * 1e9 / (whole.clock * 1e6)
+    measured_board = board(product.board)
+    peak = measured_board.dram_gbps * 1e9 / (measured_board.clock * 1e6)
     remote = k * wide + (k * tall if product.in0_in_dram else k * tall * (1 - 1 / product.grid[0]))
     return {
         "FPU": tall * wide * k * chip.product_cycles * PHASES[product.fidelity],

@@ -34,18 +34,18 @@ MOST_PAIRS: Final = 2000
 """Pairs of one group that are looked at."""
 
 
-def _stated(name: str, low: float, high: float) -> ErrorFamily:
+def _stated_errors(name: str, low: float, high: float) -> ErrorFamily:
     """Return the errors of what nobody has measured."""
     return ErrorFamily(name=name, low=low, high=high, pair=0.0, rows=0, coverage=None)
 
 
 STATED: Final = (
     # DRAM at its theoretical rate would take 0.79 to 0.98 of the modelled cycles; start-up and streams are left out
-    _stated(f"{ANY_CHIP} {LOADING}", 0.5, 2.0),
+    _stated_errors(f"{ANY_CHIP} {LOADING}", 0.5, 2.0),
     # the tolerance with which netlists state its rate
-    _stated(f"{ANY_CHIP} {HOST}", 0.9, 1.111),
+    _stated_errors(f"{ANY_CHIP} {HOST}", 0.9, 1.111),
     # measured ops are never estimated from another kind, so nothing tells how far they would be off
-    _stated(f"{ANY_CHIP} ops, another op", 0.5, 2.0),
+    _stated_errors(f"{ANY_CHIP} ops, another op", 0.5, 2.0),
 )
 
 
@@ -113,19 +113,28 @@ def family(name: str, errors: Sequence[RowError]) -> ErrorFamily | None:
     """Return the errors of a family; None if it has too few rows. Rows of a fold that err alike, as those of one op do
     whose parameters are another's, need a wider interval to hold in other folds: the least one that does is taken. Rows
     that are all of one fold are judged row by row."""
-    found: ErrorFamily | None = None
-    if len({error.fold for error in errors}) == 1:
-        errors = [replace(error, fold=str(number % FOLDS)) for number, error in enumerate(errors)]
+    result: ErrorFamily | None = None
+    if len(errors) < LEAST:
+        return None
+    errors = _in_several_folds(errors)
+    values = [error.value for error in errors]
     for share in WIDER:
-        ends = percentiles([error.value for error in errors], share)
+        ends = percentiles(values, share)
         covered = coverage(errors, share)
-        if ends is None or covered is None or len(errors) < LEAST:
+        if ends is None or covered is None:
             break
         if covered >= FAILS:
-            found = _family(name, errors, ends, covered)
+            result = _family(name, errors, ends, covered)
         if covered >= HOLDS:
             break
-    return found
+    return result
+
+
+def _in_several_folds(errors: Sequence[RowError]) -> Sequence[RowError]:
+    """Return the errors; if all are of one fold, each row in turn counts to another fold."""
+    if len({error.fold for error in errors}) > 1:
+        return errors
+    return [replace(error, fold=str(number % FOLDS)) for number, error in enumerate(errors)]
 
 
 def _family(name: str, errors: Sequence[RowError], ends: tuple[float, float], covered: float) -> ErrorFamily:
@@ -150,8 +159,8 @@ def families(errors: Iterable[RowError]) -> list[ErrorFamily]:
         kind, comma, basis = error.topic.rpartition(", ")
         if comma and kind in _OPS:
             by_name.setdefault(f"{ANY_CHIP} ops, {basis}", []).append(error)
-    found = [family(name, rows) for name, rows in sorted(by_name.items())]
-    return [*(entry for entry in found if entry is not None), *STATED]
+    entries = [family(name, rows) for name, rows in sorted(by_name.items())]
+    return [*(entry for entry in entries if entry is not None), *STATED]
 
 
 _OPS: Final = ("matmul", "sparse matmul", "reduce", "other ops")

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from math import isqrt
 from pathlib import Path
 from typing import Final
@@ -129,7 +130,7 @@ def _ends(row: Row) -> tuple[tuple[Core, ...], tuple[tuple[Core, ...], ...]]:
     columns = _COLUMNS[row.arch]
     rows = _ROWS[row.arch]
     wide, tall = _extent(row)
-    receivers = tuple((columns[x], rows[y]) for y in range(tall) for x in range(wide))
+    receivers = tuple((x, y) for y, x in product(rows[:tall], columns[:wide]))
     first = (columns[0], rows[0])
     if row.pattern in (0, 1):
         return (first,), (((columns[0 if row.same_axis else 1], rows[1]),),)
@@ -184,7 +185,7 @@ def _dram_ends(row: Row) -> tuple[tuple[Core, ...], tuple[tuple[Core, ...], ...]
     columns = _COLUMNS[row.arch]
     rows = _ROWS[row.arch]
     banks = BANKS[row.arch]
-    cores = tuple((x, y) for y in rows for x in columns)
+    cores = tuple((x, y) for y, x in product(rows, columns))
     if row.pattern not in SOME_TO_SOME:
         cores = cores[:1]
     partners: list[tuple[Core, ...]] = []

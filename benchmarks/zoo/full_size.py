@@ -78,7 +78,7 @@ class ResNet(nn.Module):
         return self.fc(fn.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
-def _convolved(width_in: int, width: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Sequential:
+def _convolution(width_in: int, width: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Sequential:
     conv = nn.Conv2d(width_in, width, kernel, stride, kernel // 2, groups=groups, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(width), nn.ReLU6())
 
@@ -89,8 +89,8 @@ class InvertedResidual(nn.Module):
     def __init__(self, width_in: int, width: int, stride: int, expand: int) -> None:
         super().__init__()
         middle = width_in * expand
-        wider = [_convolved(width_in, middle)] if expand > 1 else []
-        depthwise = _convolved(middle, middle, 3, stride, middle)
+        wider = [_convolution(width_in, middle)] if expand > 1 else []
+        depthwise = _convolution(middle, middle, 3, stride, middle)
         self.conv = nn.Sequential(*wider, depthwise, nn.Conv2d(middle, width, 1, bias=False), nn.BatchNorm2d(width))
         self.residual = stride == 1 and width_in == width
 
@@ -104,7 +104,7 @@ class MobileNetV2(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         width = 32
-        parts: list[nn.Module] = [_convolved(3, 32, 3, 2)]
+        parts: list[nn.Module] = [_convolution(3, 32, 3, 2)]
         for expand, out, depth, stride in (
             (1, 16, 1, 1),
             (6, 24, 2, 2),
@@ -117,7 +117,7 @@ class MobileNetV2(nn.Module):
             for place in range(depth):
                 parts.append(InvertedResidual(width, out, 1 if place else stride, expand))
                 width = out
-        self.features = nn.Sequential(*parts, _convolved(320, 1280))
+        self.features = nn.Sequential(*parts, _convolution(320, 1280))
         self.classifier = nn.Linear(1280, 1000)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -139,8 +139,8 @@ class Attention(nn.Module):
         y = x if other is None else other
         parts = self.query(x), self.key(y), self.value(y)
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
-        found = fn.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
-        return self.output(found.transpose(1, 2).flatten(2))
+        mixed = fn.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+        return self.output(mixed.transpose(1, 2).flatten(2))
 
 
 class FeedForward(nn.Module):
@@ -234,7 +234,7 @@ class Vit(nn.Module):
 
 
 class RmsNorm(nn.Module):
-    """By the root mean square."""
+    """A norm by the root mean square."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -280,23 +280,24 @@ class T5(nn.Module):
         x = self.shared(source)
         n = source.shape[1]
         m = target.shape[1]
-        bias = self.encoder_bias(_buckets(n, both=True)).permute(2, 0, 1)[None]
+        bias = self.encoder_bias(_buckets(n, both_ways=True)).permute(2, 0, 1)[None]
         for layer in self.encoder:
             x = layer(x, bias)
         x = self.encoder_norm(x)
         y = self.shared(target)
-        bias = self.decoder_bias(_buckets(m, both=False)).permute(2, 0, 1)[None] + torch.full((m, m), -1e9).triu(1)
+        bias = self.decoder_bias(_buckets(m, both_ways=False)).permute(2, 0, 1)[None] + torch.full((m, m), -1e9).triu(1)
         for layer in self.decoder:
             y = layer(y, bias, x)
         return fn.linear(self.decoder_norm(y) * 512**-0.5, self.shared.weight)
 
 
-def _buckets(size: int, *, both: bool) -> Tensor:
-    """T5's relative positions: exact when near, by logarithm when far, 32 in all."""
+def _buckets(size: int, *, both_ways: bool) -> Tensor:
+    """Return T5's buckets of relative positions [size, size]: exact for near positions, logarithmic for far ones, 32 in
+    all."""
     distance = torch.arange(size)[None, :] - torch.arange(size)[:, None]
     count = 32
     offset = torch.zeros_like(distance)
-    if both:
+    if both_ways:
         count = 16
         offset = 16 * (distance > 0).long()
         distance = distance.abs()
@@ -325,17 +326,18 @@ class LlamaLayer(nn.Module):
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
         y = self.input_norm(x)
-        q = _rotated(self.q_proj(y).unflatten(-1, (self.heads, -1)).transpose(1, 2), cos, sin)
-        k = _rotated(self.k_proj(y).unflatten(-1, (self.groups, -1)).transpose(1, 2), cos, sin)
+        q = _rotate(self.q_proj(y).unflatten(-1, (self.heads, -1)).transpose(1, 2), cos, sin)
+        k = _rotate(self.k_proj(y).unflatten(-1, (self.groups, -1)).transpose(1, 2), cos, sin)
         v = self.v_proj(y).unflatten(-1, (self.groups, -1)).transpose(1, 2)
-        k, v = (item.repeat_interleave(self.heads // self.groups, 1) for item in (k, v))
+        k, v = (part.repeat_interleave(self.heads // self.groups, 1) for part in (k, v))
         weights = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(self.size) + mask, -1)
         x = x + self.o_proj((weights @ v).transpose(1, 2).flatten(2))
         y = self.post_norm(x)
         return x + self.down_proj(fn.silu(self.gate_proj(y)) * self.up_proj(y))
 
 
-def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Return x with rotary positions applied."""
     a, b = x.chunk(2, -1)
     return x * cos + torch.cat([-b, a], -1) * sin
 

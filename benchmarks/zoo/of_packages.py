@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from zoo import of_transformers
-from zoo.small import First, Source, settled
+from zoo.small import First, Source, settle
 
 TIMM: dict[str, tuple[str, Mapping[str, Any], int]] = {
     "resnet18": ("resnet18", {}, 64),
@@ -80,7 +80,7 @@ TIMM: dict[str, tuple[str, Mapping[str, Any], int]] = {
     "hgnet": ("hgnetv2_b0", {}, 64),
     "dpn": ("dpn48b", {}, 64),
 }  # fmt: skip
-"""By name timm's name, words, and the size of the image."""
+"""By name: timm's name of the model, its options, and the size of the image."""
 
 TORCHVISION: dict[str, tuple[str, int]] = {
     "squeezenet": ("squeezenet1_1", 64),
@@ -105,21 +105,26 @@ TORCHVISION: dict[str, tuple[str, int]] = {
 
 
 def _timm(name: str, words: Mapping[str, Any], size: int) -> Source:
+    """Return a model of timm with 29 classes, and an image."""
     package = importlib.import_module("timm")
     return package.create_model(name, num_classes=29, **words), (torch.randn(1, 3, size, size),)
 
 
 def _torchvision(name: str, size: int) -> Source:
+    """Return a model of torchvision, and an image."""
     models = importlib.import_module("torchvision.models")
     room, _, last = name.rpartition(".")
     maker = getattr(getattr(models, room) if room else models, last)
-    drawn = last in ("googlenet", "inception_v3")
-    words = {"weights_backbone": None} if room else {"init_weights": True} if drawn else {}
+    words: dict[str, Any] = {}
+    if room:
+        words["weights_backbone"] = None
+    elif last in ("googlenet", "inception_v3"):
+        words["init_weights"] = True
     return First(maker(weights=None, **words)), (torch.randn(1, 3, size, size),)
 
 
-def _drawn(module: nn.Module) -> nn.Module:
-    """With random values for what begins as nothing, as biases and layer scales do: it would hide faults."""
+def _fill_empty_parameters(module: nn.Module) -> nn.Module:
+    """Give random values to parameters that begin as zeros, as biases and layer scales do: zeros would hide faults."""
     with torch.no_grad():
         for parameter in module.parameters():
             if parameter.numel() and parameter.abs().max() < 1e-3:
@@ -128,22 +133,22 @@ def _drawn(module: nn.Module) -> nn.Module:
 
 
 def models() -> dict[str, Callable[[], Source]]:
-    """By name, of the packages that are installed; seeded."""
+    """Return, by name, functions that build the seeded models of the installed packages."""
 
-    def seeded(build: Callable[..., Source], name: str, row: tuple[Any, ...]) -> Callable[[], Source]:
-        def made() -> Source:
+    def with_seed(build: Callable[..., Source], name: str, row: tuple[Any, ...]) -> Callable[[], Source]:
+        def build_with_seed() -> Source:
             torch.manual_seed(sum(map(ord, name)))
             module, inputs = build(*row)
-            return _drawn(settled(module)), inputs
+            return _fill_empty_parameters(settle(module)), inputs
 
-        return made
+        return build_with_seed
 
-    found: dict[str, Callable[[], Source]] = {}
+    builders: dict[str, Callable[[], Source]] = {}
     for package, build, rows in (
-        ("transformers", of_transformers.built, of_transformers.TRANSFORMERS),
+        ("transformers", of_transformers.build_model, of_transformers.TRANSFORMERS),
         ("timm", _timm, TIMM),
         ("torchvision", _torchvision, TORCHVISION),
     ):
         if importlib.util.find_spec(package) is not None:
-            found |= {f"{package}.{name}": seeded(build, name, row) for name, row in rows.items()}
-    return found
+            builders |= {f"{package}.{name}": with_seed(build, name, row) for name, row in rows.items()}
+    return builders

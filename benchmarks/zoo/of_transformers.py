@@ -321,11 +321,11 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
 GENERATING = (
     "gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "phi", "gpt_neox", "falcon", "olmo2", "stablelm", "opt",
 )  # fmt: skip
-"""Those that are compiled with caches, too."""
+"""Models that are also compiled with caches."""
 
 
 class Called(nn.Module):
-    """A model of transformers with its inputs by name, and its first output."""
+    """A model of transformers that takes its inputs by name and returns its first output."""
 
     def __init__(self, inner: nn.Module, names: tuple[str, ...]) -> None:
         super().__init__()
@@ -335,13 +335,13 @@ class Called(nn.Module):
     def forward(self, *inputs: Tensor) -> Tensor:
         words = dict(zip(self.names, inputs, strict=True))
         cached = {"use_cache": False} if hasattr(self.inner.config, "use_cache") else {}
-        found = self.inner(**words, **cached, return_dict=True)
-        return next(getattr(found, name) for name in OUTPUTS if getattr(found, name, None) is not None)
+        outputs = self.inner(**words, **cached, return_dict=True)
+        return next(getattr(outputs, name) for name in OUTPUTS if getattr(outputs, name, None) is not None)
 
 
 class Windows(nn.Module):
-    """A decoder that takes a window of tokens behind what its caches hold, as `be.Program` wants it: (tokens [1, n],
-    positions [1, n], caches [1, heads, length, size]) to (scores [1, n, tokens], keys and values of the window)."""
+    """A decoder of transformers as `be.Program` takes it. It maps a window of tokens [1, n], their positions [1, n] and
+    caches [1, heads, length, size] to scores [1, n, tokens] and the keys and values of the window."""
 
     LENGTH = 64
 
@@ -364,23 +364,25 @@ class Windows(nn.Module):
             cache.update(past[2 * layer], past[2 * layer + 1], layer)
         earlier = torch.where(torch.arange(self.LENGTH) < positions[:, :1], 0.0, -1e9).expand(n, self.LENGTH)
         mask = torch.cat([earlier, torch.full((n, n), -1e9).triu(1)], 1)[None, None]
-        found = self.inner(
+        outputs = self.inner(
             input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=cache, use_cache=True
         )
-        own = (item[:, :, -n:] for layer in cache.layers for item in (layer.keys, layer.values))
-        return (found.logits, *own)
+        window: list[Tensor] = []
+        for layer in cache.layers:
+            window += [layer.keys[:, :, -n:], layer.values[:, :, -n:]]
+        return (outputs.logits, *window)
 
     def window(self, n: int = 32) -> tuple[Tensor, ...]:
-        """Example inputs of a window of n tokens, caches empty."""
+        """Return example inputs of a window of n tokens, with empty caches."""
         return torch.zeros(1, n, dtype=torch.int64), torch.arange(n)[None], *[self.empty] * (2 * self.layers)
 
     def keeps(self) -> dict[int, str]:
-        """Which output goes to which cache."""
+        """Return the cache that each output goes to, as `be.Program` takes it."""
         return {1 + number: f"past_{number}" for number in range(2 * self.layers)}
 
     @torch.no_grad()
     def greedy(self, prompt: list[int], count: int) -> list[int]:
-        """What the package's model alone generates."""
+        """Return the tokens that the package's model generates without caches."""
         tokens = list(prompt)
         for _ in range(count):
             scores = self.inner(input_ids=torch.tensor([tokens]), use_cache=False).logits
@@ -388,20 +390,21 @@ class Windows(nn.Module):
         return tokens[len(prompt) :]
 
 
-def built(word: str, cls: str, words: Mapping[str, Any], given: str) -> Source:
-    """The model and its inputs."""
+def build_model(word: str, cls: str, words: Mapping[str, Any], kind: str) -> Source:
+    """Return a model with its inputs."""
     package = importlib.import_module("transformers")
     config = getattr(package, f"{word}Config")(**words)
     config._attn_implementation = "eager"
-    inputs = _inputs(given, words)
+    inputs = _inputs(kind, words)
     return Called(getattr(package, cls)(config), tuple(inputs)), tuple(inputs.values())
 
 
-def _inputs(given: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
+def _inputs(kind: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return the inputs of a kind by name."""
     tokens = torch.randint(3, 200, (1, 19))
     size = words.get("image_size", 64)
     edge = size[0] if isinstance(size, list) else size
-    found: dict[str, dict[str, Tensor]] = {
+    by_kind: dict[str, dict[str, Tensor]] = {
         "ids": {"input_ids": tokens},
         "tokens": {"input_ids": tokens, "attention_mask": torch.ones(1, 19, dtype=torch.int64)},
         "pair": {"input_ids": tokens, "decoder_input_ids": torch.randint(3, 200, (1, 13))},
@@ -438,4 +441,4 @@ def _inputs(given: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
         "spectrum": {"input_values": torch.randn(1, 48, 24)},
         "series": {"past_values": torch.randn(1, 32, 3)},
     }
-    return found[given]
+    return by_kind[kind]

@@ -14,8 +14,8 @@ Source = tuple[nn.Module, tuple[Tensor, ...]]
 MODELS: dict[str, Callable[[], Source]] = {}
 
 
-def settled(module: nn.Module) -> nn.Module:
-    """In eval mode, with statistics of batch norms that are not 0 and 1."""
+def settle(module: nn.Module) -> nn.Module:
+    """Put a module into eval mode, with statistics of batch norms that are not 0 and 1."""
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d | nn.BatchNorm1d):
             mean = part.running_mean
@@ -28,33 +28,36 @@ def settled(module: nn.Module) -> nn.Module:
 
 
 def model(build: Callable[[], Source]) -> Callable[[], Source]:
-    """Into the table, seeded by its name."""
+    """Enter a function into the table; what it builds is seeded by its name."""
 
-    def seeded() -> Source:
+    def build_with_seed() -> Source:
         torch.manual_seed(sum(map(ord, build.__name__)))
         module, inputs = build()
-        return settled(module), inputs
+        return settle(module), inputs
 
-    MODELS[build.__name__] = seeded
-    return seeded
+    MODELS[build.__name__] = build_with_seed
+    return build_with_seed
 
 
 class First(nn.Module):
-    """A model that gives several things, in order or by name, as the first of them."""
+    """A model with several outputs, in order or by name, of which the first is returned."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
 
     def forward(self, x: Tensor) -> Tensor:
-        """What it gives, or the first of it."""
-        found = self.inner(x)
-        found = tuple(found.values()) if isinstance(found, dict) else found
-        return found[0] if isinstance(found, list | tuple) else found
+        """Return the model's only or first output."""
+        outputs = self.inner(x)
+        if isinstance(outputs, dict):
+            return next(iter(outputs.values()))
+        if isinstance(outputs, list | tuple):
+            return outputs[0]
+        return outputs
 
 
 class Function(nn.Module):
-    """A function of the inputs and of named layers."""
+    """A function of named layers and of the inputs."""
 
     def __init__(self, function: Callable[..., object], **layers: nn.Module) -> None:
         super().__init__()
@@ -113,7 +116,7 @@ def decoder_of_images() -> Source:
 
 
 class Halves(nn.Module):
-    """Down, up, and what was beside it, at two sizes: U-Net."""
+    """A U-Net of two sizes: convolutions down and up, with skip connections."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,11 +128,11 @@ class Halves(nn.Module):
         self.last = nn.Conv2d(24, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        one = fn.relu(self.first(x))
-        two = fn.relu(self.second(fn.max_pool2d(one, 2)))
-        three = self.up(fn.relu(self.third(fn.max_pool2d(two, 2))))
-        four = fn.relu(self.fourth(torch.cat([two, three], 1)))
-        return self.last(torch.cat([one, fn.interpolate(four, scale_factor=2, mode="nearest")], 1))
+        full = fn.relu(self.first(x))
+        half = fn.relu(self.second(fn.max_pool2d(full, 2)))
+        upsampled = self.up(fn.relu(self.third(fn.max_pool2d(half, 2))))
+        joined = fn.relu(self.fourth(torch.cat([half, upsampled], 1)))
+        return self.last(torch.cat([full, fn.interpolate(joined, scale_factor=2, mode="nearest")], 1))
 
 
 @model
@@ -173,8 +176,8 @@ def shuffled_channels() -> Source:
     def forward(self: Any, x: Tensor) -> Tensor:
         left, right = x.chunk(2, 1)
         right = self.b(fn.relu(self.a(right)))
-        both = torch.cat([left, right], 1).unflatten(1, (2, 20)).transpose(1, 2).flatten(1, 2)
-        return self.c(both)
+        shuffled = torch.cat([left, right], 1).unflatten(1, (2, 20)).transpose(1, 2).flatten(1, 2)
+        return self.c(shuffled)
 
     return Function(forward, **layers), (torch.randn(1, 40, 15, 15),)
 
@@ -248,8 +251,8 @@ def splits_and_joins() -> Source:
     layers = {"a": nn.Linear(90, 120), "b": nn.Linear(40, 33), "c": nn.Linear(113, 10)}
 
     def forward(self: Any, x: Tensor, y: Tensor) -> Tensor:
-        one, two, three = self.a(torch.cat([x, y], -1)).split([40, 50, 30], -1)
-        return self.c(torch.cat([self.b(one), two * two.sigmoid(), three.abs()], -1)).flip(0)
+        first, second, third = self.a(torch.cat([x, y], -1)).split([40, 50, 30], -1)
+        return self.c(torch.cat([self.b(first), second * second.sigmoid(), third.abs()], -1)).flip(0)
 
     return Function(forward, **layers), (torch.randn(35, 60), torch.randn(35, 30))
 
@@ -299,8 +302,8 @@ def masked_attention() -> Source:
 
     def forward(self: Any, x: Tensor, mask: Tensor) -> Tensor:
         parts = (getattr(self, name)(x).unflatten(-1, (6, 12)).transpose(1, 2) for name in "qkv")
-        found = fn.scaled_dot_product_attention(*parts, attn_mask=mask)
-        return self.o(found.transpose(1, 2).flatten(2))
+        mixed = fn.scaled_dot_product_attention(*parts, attn_mask=mask)
+        return self.o(mixed.transpose(1, 2).flatten(2))
 
     mask = torch.zeros(1, 1, 45, 45).masked_fill(torch.rand(1, 1, 45, 45) > 0.8, -1e4)
     return Function(forward, **layers), (torch.randn(1, 45, 72), mask)

@@ -21,74 +21,75 @@ TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProt
 
 
 def outputs(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
-    """What the onnx package's evaluator says."""
-    names = [item.name for item in model.graph.input]
-    found: Any = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
-    return list(found)
+    """Return the outputs by the onnx package's reference evaluator."""
+    names = [value.name for value in model.graph.input]
+    results: Any = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+    return list(results)
 
 
 def outputs_of_onnxruntime(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
-    """What onnxruntime says, node by node: its fused ones round elsewhere."""
+    """Return the outputs by onnxruntime, node by node, since its fused nodes round elsewhere."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = [item.name for item in model.graph.input]
-    found: Any = session.run(None, dict(zip(names, inputs, strict=True)))
-    return list(found)
+    names = [value.name for value in model.graph.input]
+    results: Any = session.run(None, dict(zip(names, inputs, strict=True)))
+    return list(results)
 
 
-def quantised(module: Any, inputs: Sequence[Any]) -> Source:
-    """A torch module in QDQ form as onnxruntime's tools write it: 8 bits, symmetric, calibrated on its inputs."""
+def quantise(module: Any, inputs: Sequence[Any]) -> Source:
+    """Return a torch module in QDQ form as onnxruntime's tools write it: 8 bits, symmetric, calibrated on its
+    inputs."""
     import torch
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 
     class Inputs(CalibrationDataReader):
         def __init__(self) -> None:
-            self.left = [{f"x{number}": item.numpy() for number, item in enumerate(inputs)}]
+            self.left = [{f"x{number}": array.numpy() for number, array in enumerate(inputs)}]
 
         def get_next(self) -> Any:
             return self.left.pop() if self.left else None
 
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / "plain.onnx"
-        done = Path(folder) / "quantised.onnx"
+        quantised = Path(folder) / "quantised.onnx"
         names = [f"x{number}" for number in range(len(inputs))]
         torch.onnx.export(module, tuple(inputs), plain, input_names=names, dynamo=False, opset_version=17)
         options = {"ActivationSymmetric": True, "WeightSymmetric": True}
         quantize_static(
             plain,
-            done,
+            quantised,
             Inputs(),
             per_channel=True,
             extra_options=options,
             activation_type=QuantType.QInt8,
             weight_type=QuantType.QInt8,
         )
-        return onnx.load(done), tuple(item.numpy() for item in inputs)
+        return onnx.load(quantised), tuple(array.numpy() for array in inputs)
 
 
 Parts = tuple[dict[str, Array], list[Any], dict[str, Array], list[str]]
-"""Inputs, nodes, what is held, and names of outputs."""
+"""Inputs, nodes, initializers, and names of outputs."""
 
 
 def graph(build: Callable[[np.random.Generator], Parts]) -> Callable[[], Source]:
-    """Into the table: a function that gives the parts of a graph."""
+    """Enter a graph into the table, by the function that returns its parts; it is seeded by the function's name."""
 
-    def made() -> Source:
+    def build_with_seed() -> Source:
         inputs, nodes, held, names = build(np.random.default_rng(sum(map(ord, build.__name__))))
         body = helper.make_graph(
             nodes,
             build.__name__,
-            [helper.make_tensor_value_info(name, TYPES[item.dtype], item.shape) for name, item in inputs.items()],
+            [helper.make_tensor_value_info(name, TYPES[array.dtype], array.shape) for name, array in inputs.items()],
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
-            [numpy_helper.from_array(item, name) for name, item in held.items()],
+            [numpy_helper.from_array(array, name) for name, array in held.items()],
         )
         return helper.make_model(body, opset_imports=[helper.make_opsetid("", 18)]), tuple(inputs.values())
 
-    MODELS[build.__name__] = made
-    return made
+    MODELS[build.__name__] = build_with_seed
+    return build_with_seed
 
 
 def _floats(rng: np.random.Generator, *shape: int) -> Array:
@@ -151,7 +152,7 @@ def gathered(rng: np.random.Generator) -> Parts:
 
 @graph
 def recurrent(rng: np.random.Generator) -> Parts:
-    """Both directions of a GRU, their last states too."""
+    """Both directions of a GRU, with their last states."""
     held = {"w": _floats(rng, 2, 60, 11) / 3, "r": _floats(rng, 2, 60, 20) / 4, "b": _floats(rng, 2, 120) / 4}
     nodes = [_node("GRU", "x w r b", "y h", hidden_size=20, direction="bidirectional", linear_before_reset=1)]
     return {"x": _floats(rng, 7, 3, 11)}, nodes, held, ["y", "h"]
@@ -178,7 +179,7 @@ def resized(rng: np.random.Generator) -> Parts:
 
 @graph
 def fan_out(rng: np.random.Generator) -> Parts:
-    """One value that many read, each cut differently."""
+    """One value that many nodes read, each cut differently."""
     held = {f"w{n}": _floats(rng, 64, 20 + 40 * n) / 8 for n in range(6)}
     nodes = [_node("Tanh", "x", "t")]
     for n in range(6):

@@ -28,19 +28,19 @@ class Encoders(nn.Module):
 
 
 def encoders(layers: int, width: int, heads: int, tokens: int = 128) -> Source:
-    """A model and its inputs."""
+    """Return the model and its inputs."""
     torch.manual_seed(0)
     return Encoders(layers, width, heads).eval(), (torch.randn(1, tokens, width), torch.zeros(1, 1, 1, tokens))
 
 
 def attention() -> Source:
-    """Multi-head attention of BERT's small test."""
+    """Return the multi-head attention of BERT's small test, and its inputs."""
     torch.manual_seed(0)
     return Attention(128, 4).eval(), (torch.randn(1, 128, 128), torch.zeros(1, 1, 128, 128))
 
 
 class SqueezeExcite(nn.Module):
-    """Each channel times a gate that all channels' means decide on."""
+    """A gate for each channel, which depends on the means of all channels."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class SqueezeExcite(nn.Module):
         self.expand = nn.Conv2d(inner, width, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape."""
+        """Return x with its channels scaled, in the same shape."""
         gate = self.expand(fn.relu(self.reduce(x.mean((2, 3), keepdim=True))))
         return x * fn.hardsigmoid(gate)
 
@@ -61,7 +61,7 @@ def _norm(width_in: int, width: int, kernel: int, stride: int = 1, groups: int =
 
 
 class MobileBlock(nn.Module):
-    """Wider, each channel by itself, gated, narrower."""
+    """A block of MobileNet v3: a wider convolution, one by channel, a gate, and a narrower convolution."""
 
     def __init__(
         self, width_in: int, inner: int, width: int, kernel: int, stride: int, *, gated: bool, hard: bool
@@ -76,7 +76,7 @@ class MobileBlock(nn.Module):
         self.skips = stride == 1 and width_in == width
 
     def forward(self, x: Tensor) -> Tensor:
-        """By the stride smaller."""
+        """Return x, smaller by the stride."""
         y = self.path(x)
         return x + y if self.skips else y
 
@@ -88,7 +88,7 @@ MOBILE_BLOCKS = (
     (184, 80, 3, 1, False, True), (480, 112, 3, 1, True, True), (672, 112, 3, 1, True, True),
     (672, 160, 5, 2, True, True), (960, 160, 5, 1, True, True), (960, 160, 5, 1, True, True),
 )  # fmt: skip
-"""Of MobileNet v3 large: inner width, width, kernel, stride, gated, with hard swish."""
+"""The blocks of MobileNet v3 large: inner width, width, kernel, stride, gated, with hard swish."""
 
 
 class MobileNetV3(nn.Module):
@@ -99,7 +99,11 @@ class MobileNetV3(nn.Module):
         blocks: list[nn.Module] = []
         width = 16
         for inner, out, kernel, stride, gated, hard in MOBILE_BLOCKS:
-            blocks.append(MobileBlock(width, inner, out, kernel, stride, gated=gated, hard=hard))
+            blocks.append(
+                MobileBlock(
+                    width_in=width, inner=inner, width=out, kernel=kernel, stride=stride, gated=gated, hard=hard
+                )
+            )
             width = out
         self.stem = nn.Sequential(_norm(3, 16, 3, 2), nn.Hardswish())
         self.blocks = nn.Sequential(*blocks)
@@ -108,13 +112,14 @@ class MobileNetV3(nn.Module):
         self.classifier = nn.Linear(1280, 1000)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scores of an image [1, 3, 224, 224]."""
+        """Return the scores of an image [1, 3, 224, 224]."""
         x = self.last(self.blocks(self.stem(x))).mean((2, 3), keepdim=True)
         return self.classifier(fn.hardswish(self.head(x)).flatten(1))
 
 
 def _on_images(make: Callable[[], nn.Module], size: int) -> Source:
-    """With statistics of norms that are not 0 and 1, and an image [1, 3, size, size]."""
+    """Return a seeded model in eval mode, with statistics of norms that are not 0 and 1, and an image [1, 3, size,
+    size]."""
     torch.manual_seed(0)
     model = make()
     for module in model.modules():
@@ -125,12 +130,13 @@ def _on_images(make: Callable[[], nn.Module], size: int) -> Source:
 
 
 def mobilenet_v3() -> Source:
-    """A model and its input."""
+    """Return the model and its input."""
     return _on_images(MobileNetV3, 224)
 
 
 def resnet_head() -> Source:
-    """ResNet-50's first convolution alone, without bias: all that the vendor's netlist of grayskull holds."""
+    """Return ResNet-50's first convolution without bias, which is all that the vendor's netlist for grayskull holds,
+    and its input."""
     return _on_images(lambda: nn.Conv2d(3, 64, 7, 2, 3, bias=False), 224)
 
 
@@ -150,19 +156,19 @@ class UNet(nn.Module):
         self.last = nn.Conv2d(32, 1, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of an image [1, 3, 256, 256], [1, 1, 256, 256]."""
-        kept: list[Tensor] = []
+        """Return probabilities [1, 1, 256, 256] for an image [1, 3, 256, 256]."""
+        skipped: list[Tensor] = []
         for number, part in enumerate(self.down):
             x = part(fn.max_pool2d(x, 2) if number else x)
-            kept.append(x)
-        kept.pop()
+            skipped.append(x)
+        skipped.pop()
         for up, joined in zip(self.up, self.joined, strict=True):
-            x = joined(torch.cat([up(x), kept.pop()], 1))
+            x = joined(torch.cat([up(x), skipped.pop()], 1))
         return torch.sigmoid(self.last(x))
 
 
 def unet() -> Source:
-    """A model and its input."""
+    """Return the model and its input."""
     return _on_images(UNet, 256)
 
 
@@ -181,7 +187,7 @@ class Narrow(nn.Module):
         self.adds = adds
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape."""
+        """Return states of the same shape."""
         return x + self.path(x) if self.adds else self.path(x)
 
 
@@ -196,12 +202,12 @@ class Split(nn.Module):
         self.last = _silu(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of `width` channels."""
+        """Return states of `width` channels."""
         return self.last(torch.cat([self.through(x), self.past(x)], 1))
 
 
 class Pooled(nn.Module):
-    """What it reads, beside the maxima of 5, 9 and 13 places around each one: YOLOv5's SPPF."""
+    """YOLOv5's SPPF: the input beside the maxima of the 5, 9 and 13 places around each place."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -209,7 +215,7 @@ class Pooled(nn.Module):
         self.last = _silu(2 * width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape."""
+        """Return states of the same shape."""
         parts = [self.first(x)]
         for _ in range(3):
             parts.append(fn.max_pool2d(parts[-1], 5, 1, 2))
@@ -249,7 +255,7 @@ class YoloV5(nn.Module):
         return torch.cat([at, extent, x[..., 4:]], 3).reshape(1, -1, 85)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of an image [1, 3, 320, 320], [1, 6300, 85]."""
+        """Return boxes [1, 6300, 85] for an image [1, 3, 320, 320]."""
         fine = self.fine(x)
         middle = self.middle(fine)
         low = self.narrow1(self.coarse(middle))
@@ -261,12 +267,12 @@ class YoloV5(nn.Module):
 
 
 def yolo_v5() -> Source:
-    """A model and its input."""
+    """Return the model and its input."""
     return _on_images(lambda: YoloV5(320), 320)
 
 
 class CachedLayer(nn.Module):
-    """A layer of T5's decoder whose keys and values of earlier windows, and of the encoder, are given."""
+    """A layer of T5's decoder that takes the keys and values of earlier windows; those of the encoder are constants."""
 
     cross_k: Tensor
     cross_v: Tensor
@@ -292,7 +298,7 @@ class CachedLayer(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor, memory_mask: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The layer's result, its own keys and values."""
+        """Return the layer's result, and the keys and values of the window."""
         batch, count, width = x.shape
         y = self.norm1(x)
         q = self._split(self.q(y))
@@ -322,20 +328,21 @@ class T5Decoder(nn.Module):
         self.register_buffer("bias", torch.randn(1, heads, 32, 512))
 
     def forward(self, tokens: Tensor, mask: Tensor, memory_mask: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
-        """Tokens [1, 32]; masks of ones and zeros, [1, 1, 1, 512] and [1, 1, 1, 64]."""
+        """Return scores, keys and values of tokens [1, 32], with masks of ones and zeros, [1, 1, 1, 512] and [1, 1, 1,
+        64]."""
         x = self.shared(tokens)
         far = self.bias + (1 - mask) * -1e9
         memory_far = (1 - memory_mask) * -1e9
-        kept: list[Tensor] = []
+        cached: list[Tensor] = []
         for number, layer in enumerate(self.layers):
-            x, *own = layer(x, far, memory_far, *past[2 * number : 2 * number + 2])
-            kept += own
+            x, *window = layer(x, far, memory_far, *past[2 * number : 2 * number + 2])
+            cached += window
         scores = fn.linear(self.norm(x) * x.shape[-1] ** -0.5, self.shared.weight)
-        return (scores, *kept)
+        return (scores, *cached)
 
 
 def t5_decoder() -> Source:
-    """With empty caches."""
+    """Return the decoder, and inputs with empty caches."""
     torch.manual_seed(0)
     model = T5Decoder().eval()
     past = [torch.zeros(1, 12, 480, 64)] * 24

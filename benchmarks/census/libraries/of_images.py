@@ -26,7 +26,7 @@ def _rank(name: str) -> tuple[int, int, str]:
 
 
 class Timm(LibrarySource):
-    """All of `timm.list_models()`; a family is a module of timm."""
+    """The models of `timm.list_models()`; a family is a module of timm."""
 
     def names(self) -> Iterator[tuple[str, str]]:
         """Yield all models."""
@@ -86,7 +86,7 @@ class Torchvision(LibrarySource):
 
 
 class PytorchCv(LibrarySource):
-    """All that `pytorchcv.model_provider` names; a family is a module of it."""
+    """The models of `pytorchcv.model_provider`; a family is a module of it."""
 
     def names(self) -> Iterator[tuple[str, str]]:
         """Yield all models."""
@@ -101,8 +101,8 @@ class PytorchCv(LibrarySource):
             model = provider._models[name]()
         check_size(sum(parameter.numel() for parameter in model.parameters()))
         channels = getattr(model, "in_channels", 3)
-        own = getattr(model, "in_size", (224, 224))
-        for size, words in (((64, 64), {"in_size": (64, 64)}), ((64, 64), {}), (own, {})):
+        native_size = getattr(model, "in_size", (224, 224))
+        for size, words in (((64, 64), {"in_size": (64, 64)}), ((64, 64), {}), (native_size, {})):
             try:
                 model = provider._models[name](**words).eval()
                 parameters = inspect.signature(model.forward).parameters.values()

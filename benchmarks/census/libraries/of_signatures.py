@@ -106,8 +106,12 @@ class VitPytorch(BySignature):
 
     def takes(self, module: Any, kind: type[nn.Module]) -> bool:
         """Return whether it is the architecture that the module is named after."""
-        own = kind.__module__ == module.__name__ and kind.__name__ not in ("Attention", "FeedForward", "Transformer")
-        return own and super().takes(module, kind)
+        is_model = kind.__module__ == module.__name__ and kind.__name__ not in (
+            "Attention",
+            "FeedForward",
+            "Transformer",
+        )
+        return is_model and super().takes(module, kind)
 
 
 class Monai(BySignature):
@@ -143,10 +147,11 @@ class Diffusers(BySignature):
 
 def required_arguments(kind: type[nn.Module]) -> list[str]:
     """Return the names of the arguments without a default."""
-    return [name for name, parameter in inspect.signature(kind).parameters.items() if _is_required(parameter)]
+    return [name for name, parameter in inspect.signature(kind).parameters.items() if _has_no_default(parameter)]
 
 
-def _is_required(parameter: inspect.Parameter) -> bool:
+def _has_no_default(parameter: inspect.Parameter) -> bool:
+    """Return whether an argument must be given by name or place."""
     named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     return named and parameter.default is parameter.empty
 
@@ -157,7 +162,7 @@ def with_inputs(model: nn.Module, library: str) -> Built:
     model = model.eval()
     check_size(sum(parameter.numel() for parameter in model.parameters()))
     parameters = inspect.signature(model.forward).parameters
-    required = [name for name, entry in parameters.items() if _is_required(entry)][1:]
+    required = [name for name, entry in parameters.items() if _has_no_default(entry)][1:]
     optional = [name for name in _OPTIONAL if name in parameters and name not in required]
     problem: Exception = ValueError("no inputs")
     choices = dict.fromkeys(((*required, *optional), tuple(required)))
@@ -175,6 +180,7 @@ def with_inputs(model: nn.Module, library: str) -> Built:
 
 
 def _first_inputs(model: nn.Module, library: str) -> Iterator[Tensor]:
+    """Yield first inputs to try: images, sequences, words, vectors and volumes."""
     config = getattr(model, "config", {})
     channels = getattr(model, "in_channels", None) or (config.get("in_channels") if hasattr(config, "get") else None)
     counts = dict.fromkeys((channels if isinstance(channels, int) else _CHANNELS_OF[library], 32, 3, 1, 4))

@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ class Transformers(LibrarySource):
         class_name = name.partition(":")[2]
         model_class = getattr(importlib.import_module("transformers"), class_name)
         problems: list[Exception] = []
-        for make in (_listed, _small, _narrow, _shallow):
+        for make in (_configuration_of_zoo, _small, _narrow, _shallow):
             try:
                 config = make(model_class.config_class)
                 return _with_inputs(model_class, config)
@@ -50,7 +50,7 @@ class Transformers(LibrarySource):
 
 
 @cache
-def _listed_words() -> Mapping[str, Mapping[str, Any]]:
+def _words_of_zoo() -> Mapping[str, Mapping[str, Any]]:
     """Return the words of configurations that `zoo/of_transformers.py` lists, by the configuration's class."""
     words: dict[str, Mapping[str, Any]] = {}
     for kind, _, entry, _ in TRANSFORMERS.values():
@@ -58,9 +58,9 @@ def _listed_words() -> Mapping[str, Mapping[str, Any]]:
     return words
 
 
-def _listed(config_class: type[Any]) -> Any:
+def _configuration_of_zoo(config_class: type[Any]) -> Any:
     """Return the configuration that the zoo lists. Raises KeyError if it lists none."""
-    return config_class(**_listed_words()[config_class.__name__])
+    return config_class(**_words_of_zoo()[config_class.__name__])
 
 
 def _small(config_class: type[Any]) -> Any:
@@ -83,10 +83,10 @@ def _shallow(config_class: type[Any]) -> Any:
 def _default_words(config_class: type[Any]) -> dict[str, Any]:
     """Return the words of the default configuration that its class takes."""
     words = config_class().to_dict()
-    taken = inspect.signature(config_class.__init__).parameters
+    parameters = inspect.signature(config_class.__init__).parameters
     left_out = ("transformers_version", "architectures", "model_type", "torch_dtype", "dtype")
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
-    return {name: value for name, value in words.items() if name not in left_out and (open_ended or name in taken)}
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {name: value for name, value in words.items() if name not in left_out and (open_ended or name in parameters)}
 
 
 def _with_inputs(model_class: type[Any], config: Any) -> Built:
@@ -117,27 +117,44 @@ def _candidates(model: Any, config: Any, parameters: Mapping[str, Any]) -> Itera
     """Yield inputs by name: all kinds that the model takes, then its main one."""
     makers = {name: maker for name, maker in _INPUTS.items() if name in parameters}
     main = getattr(model, "main_input_name", "input_ids")
-    optional = ("attention_mask", "pixel_mask", "decoder_attention_mask")
-    required = [
-        name for name, parameter in parameters.items()
-        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-    ]  # fmt: skip
-    choices = [
-        [name for name in makers if name in (main, *required, "decoder_input_ids", *_SEEN_OR_HEARD, *optional)],
-        [name for name in makers if name in (main, *required, "decoder_input_ids", "attention_mask")],
-        [name for name in makers if name in (main, *required)],
-        [name for name in makers if name in ("input_ids", "attention_mask", *required)],
-    ]
-    if "input_ids" not in makers:  # a mask of words is for words
-        choices = [[name for name in names if name != "attention_mask" or name in required] for names in choices]
-    if not getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" not in required:
-        choices = [[name for name in names if not name.startswith("decoder_")] for names in choices]
-    for names in {tuple(names): None for names in choices if names}:
+    required = [name for name, parameter in parameters.items() if _needs_value(parameter)]
+    for names in _choices(makers, main, required, _useless_inputs(config, makers, required)):
         for variant in range(3):
             inputs = {name: makers[name](config, variant) for name in names}
             if "input_ids" in inputs and "attention_mask" in inputs:
                 inputs["attention_mask"] = torch.ones(inputs["input_ids"].shape, dtype=torch.int64)
             yield inputs
+
+
+def _needs_value(parameter: inspect.Parameter) -> bool:
+    """Return whether an argument has no default and a name."""
+    return parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+
+
+def _useless_inputs(config: Any, makers: Collection[str], required: Collection[str]) -> set[str]:
+    """Return the inputs that a model would not read: a mask of words without words, inputs of an absent decoder."""
+    useless: set[str] = set()
+    if "input_ids" not in makers and "attention_mask" not in required:
+        useless.add("attention_mask")
+    if not getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" not in required:
+        useless.update(name for name in makers if name.startswith("decoder_"))
+    return useless
+
+
+def _choices(
+    makers: Iterable[str], main: str, required: Sequence[str], useless: Collection[str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the sets of inputs to try, each once and in the order of the makers, without the useless inputs."""
+    optional = ("attention_mask", "pixel_mask", "decoder_attention_mask")
+    choices = (
+        (main, *required, "decoder_input_ids", *_SEEN_OR_HEARD, *optional),
+        (main, *required, "decoder_input_ids", "attention_mask"),
+        (main, *required),
+        ("input_ids", "attention_mask", *required),
+    )
+    useful = [name for name in makers if name not in useless]
+    sets = dict.fromkeys(tuple(name for name in useful if name in choice) for choice in choices)
+    yield from filter(None, sets)
 
 
 def _size(config: Any, default: int, *names: str) -> int:

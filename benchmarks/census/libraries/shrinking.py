@@ -1,14 +1,14 @@
 """Configurations made small by the names of their words: layers, widths, heads, vocabularies, images."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from math import gcd
 from typing import Any, Final
 
 WIDTH: Final = 64
-"""Of the residual stream."""
+"""The width of the residual stream."""
 VOCABULARY: Final = 211
 HEADS: Final = 4
 IMAGE: Final = 64
@@ -71,26 +71,29 @@ def _streams(words: Mapping[str, Any]) -> list[int]:
 
 
 def _hidden(words: Mapping[str, Any]) -> int:
+    """Return the width of the residual stream; 0 if no word has it."""
     return next((words[name] for name in _HIDDEN if isinstance(words.get(name), int)), 0)
 
 
 def _shrink(words: Mapping[str, Any], streams: frozenset[int], widths: bool) -> dict[str, Any]:
+    """Return the words of one configuration with small values."""
     scale = _Scale(hidden=_hidden(words) or max(streams, default=768), streams=streams, widths=widths)
     small: dict[str, Any] = {}
     tokens = 0
     for name, value in words.items():
-        if isinstance(value, Mapping):
-            small[name] = _mapping(value, streams, widths, _layers(words))
-        elif isinstance(value, bool) or value is None:
-            small[name] = value
-        elif _TOKEN.search(name):
-            small[name], tokens = _token(value, tokens)
-        elif isinstance(value, int):
-            small[name] = _number(name, value, words, scale)
-        elif isinstance(value, Sequence) and not isinstance(value, str) and value:
-            small[name] = _list(name, list(value), words, scale)
-        else:
-            small[name] = value
+        match value:
+            case Mapping():
+                small[name] = _mapping(value, streams, widths, _layers(words))
+            case bool() | None:
+                small[name] = value
+            case _ if _TOKEN.search(name):
+                small[name], tokens = _token(value, tokens)
+            case int():
+                small[name] = _number(name, value, words, scale)
+            case [_, *_]:
+                small[name] = _list(name, list(value), words, scale)
+            case _:
+                small[name] = value
     return small
 
 
@@ -111,6 +114,7 @@ def _token(value: Any, count: int) -> tuple[Any, int]:
 
 
 def _number(name: str, value: int, words: Mapping[str, Any], scale: _Scale) -> int:
+    """Return a number of a configuration made small by the name of its word."""
     for pattern, small in (
         (_VOCABULARY, min(value, VOCABULARY)),
         (_POSITIONS, min(value, POSITIONS)),
@@ -137,6 +141,7 @@ def _layers(words: Mapping[str, Any]) -> int:
 
 
 def _image(value: int, words: Mapping[str, Any]) -> int:
+    """Return a small size of an image that patches divide."""
     patch = words.get("patch_size")
     if isinstance(patch, int) and IMAGE % patch:
         return min(value, 4 * patch)
@@ -144,6 +149,7 @@ def _image(value: int, words: Mapping[str, Any]) -> int:
 
 
 def _width(name: str, value: int, words: Mapping[str, Any], scale: _Scale) -> int:
+    """Return a width, or a number of heads, made small by the name of its word."""
     if _WINDOW.search(name):
         return min(value, 4)
     if _GROUPED_HEADS.search(name):
@@ -168,13 +174,19 @@ def _grouped_heads(value: int, words: Mapping[str, Any]) -> int:
 
 
 def _list(name: str, values: list[Any], words: Mapping[str, Any], scale: _Scale) -> list[Any]:
+    """Return a list of a configuration made small by the name of its word."""
     if _KINDS.search(name):
         layers = _layers(words)
         return (list(dict.fromkeys(values)) * layers)[:layers]
     if name == "mrope_section":
         return [2, 3, 3]
-    if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+    if any(type(value) is not int for value in values):
         return values
+    return _numbers(name, values, scale)
+
+
+def _numbers(name: str, values: list[int], scale: _Scale) -> list[int]:
+    """Return numbers of layers, images or stages made small by the name of their word."""
     if _LAYERS.search(name) and not _NO_LAYERS.search(name):
         return [min(value, 1) for value in values]
     if _IMAGE.search(name):
