@@ -10,15 +10,18 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference. `names`: the public names that it is about, as `Class` or `Class.member`."""
+    """One difference. `names` are the public names that it is about, as `Class` or `Class.member`."""
 
     names: tuple[str, ...]
     there: str
+    """The behaviour of the compiled module."""
     here: str
+    """The behaviour of this package."""
 
 
-def _of(*names: str, there: str, here: str) -> Difference:
-    return Difference(names, there, here)
+def _of(*names: str, **behaviour: str) -> Difference:
+    """Return the difference of some names, with `there` and `here` by keyword."""
+    return Difference(names, **behaviour)
 
 
 DIFFERENCES: Final = (
@@ -86,4 +89,4 @@ DIFFERENCES: Final = (
     _of("OpModelDesc.vector_mode", "OpModelDesc.l1_accumulate", there="–", here="two more fields that cost cycles"),
     _of("BackendWarning", there="–", here="the class of all warnings of this module"),
 )  # fmt: skip
-"""In the order of the page."""
+"""The differences in the order of the page."""

@@ -35,29 +35,30 @@ Everything else is refused by name.
 
 
 def format_page(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
-    """The page; `table` makes a Markdown table of headers and rows."""
+    """Return the page; `table` makes a Markdown table of headers and rows."""
     stages = "\n".join(f"* **{stage}**: {text}" for stage, text in BOOK.stages.items())
-    known = sorted(BOOK.rules.values(), key=lambda rule: rule.id)  # declared as imported
-    rules = ((rule.id, rule.stage, rule.summary, rule.fix) for rule in known)
+    declared = sorted(BOOK.rules.values(), key=lambda rule: rule.id)  # declared as imported
+    rules = ((rule.id, rule.stage, rule.summary, rule.fix) for rule in declared)
     types = (
-        (str(number), f"`{item.name}`", str(item.size), f"`{item.dtype}`", "yes" if item.signed else "")
-        for number, item in idl.ELEMENT_TYPES.items()
+        (str(number), f"`{kind.name}`", str(kind.size), f"`{kind.dtype}`", "yes" if kind.signed else "")
+        for number, kind in idl.ELEMENT_TYPES.items()
     )
-    operators = ((str(item.code), f"`{item.name}`", item.types, item.says) for item in OPERATORS.values())
+    operators = ((str(op.code), f"`{op.name}`", op.types, op.says) for op in OPERATORS.values())
     return _PAGE.format(
-        tables="\n".join(_fields(item, table) for item in idl.TABLES),
+        tables="\n".join(_fields(kind, table) for kind in idl.TABLES),
         types=table(("number", "name", "bytes", "in numpy", "sign bit flipped on the device"), types),
-        models="\n".join(_fields(item, table) for item in tflite.TABLES),
+        models="\n".join(_fields(kind, table) for kind in tflite.TABLES),
         stages=stages,
         rules=table(("rule", "stage", "says", "to do"), rules),
         operators=table(("code", "operator", "types", "computes"), sorted(operators, key=lambda row: int(row[0]))),
     )
 
 
-def _fields(item: type[Table], table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
-    name = item.__name__.removesuffix("Table")
-    says = " ".join((item.__doc__ or "").split())
-    slots = fields_of(item)
+def _fields(kind: type[Table], table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
+    """Return the section of one table of the format."""
+    name = kind.__name__.removesuffix("Table")
+    says = " ".join((kind.__doc__ or "").split())
+    slots = fields_of(kind)
     if not slots:
         return f"### {name}\n\n{says}\n"
     rows = (

@@ -30,7 +30,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def run(netlist: Netlist, vector: Mapping[str, Any], inputs: Arrays, precision: Any, threads: int) -> Arrays:
-    """What is in the outputs after the vector's programs."""
+    """Return the outputs after the vector's programs."""
     with be.Emulator(netlist, precision=precision, threads=threads) as emulator:
         for name, array in inputs.items():
             emulator.push(name, array)
@@ -40,7 +40,8 @@ def run(netlist: Netlist, vector: Mapping[str, Any], inputs: Arrays, precision: 
 
 
 def pcc(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Correlation of what is finite in both; 1 for equal tensors, 0 where one of them is constant."""
+    """Return the correlation of the elements that are finite in both: 1 for equal tensors, 0 if one of them is
+    constant."""
     x = a.astype(np.float64).reshape(-1)
     y = b.astype(np.float64).reshape(-1)
     if np.array_equal(x, y, equal_nan=True):
@@ -54,33 +55,35 @@ def pcc(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Return whether two arrays have the same shape and bits."""
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def is_fine(netlist: Netlist) -> bool:
-    """16 bits or more everywhere, HiFi3 or better."""
+    """Return whether all formats have 16 bits or more and all fidelities are HiFi3 or HiFi4."""
     ops = netlist.ops.values()
-    words = {word for op in ops for word in (*op.in_df, op.out_df, op.intermed_df, op.acc_df)}
-    words |= {queue.df for queue in netlist.queues.values()}
+    words = {queue.df for queue in netlist.queues.values()}
+    for op in ops:
+        words.update((*op.in_df, op.out_df, op.intermed_df, op.acc_df))
     wide = all(FORMATS[word].bits >= 16 for word in words if word in FORMATS)
     return wide and all(op.math_fidelity in ("HiFi3", "HiFi4") for op in ops)
 
 
-def sweep(corpus: Path, path: Path, most: float, threads: int, both: bool) -> list[tuple[str, ...]]:
-    """The lines of one vector."""
+def sweep(corpus: Path, path: Path, most_seconds: float, threads: int, compare_threads: bool) -> list[tuple[str, ...]]:
+    """Return the lines of one vector."""
     sys.path.insert(0, str(corpus))
     import stimulus  # pyright: ignore[reportMissingImports] # of the corpus
 
     vector = json.loads(path.read_text())
     stored = path.with_suffix(".npz")
-    files = dict(np.load(stored)) if stored.exists() else {}
+    stored_arrays = dict(np.load(stored)) if stored.exists() else {}
     name = vector["netlist"]
     netlist = be.load(str(corpus / "netlists" / name), arch=vector["arch"])
-    inputs = {queue: stimulus.generate(spec, files, queue) for queue, spec in vector["inputs"].items()}
+    inputs = {queue: stimulus.generate(spec, stored_arrays, queue) for queue, spec in vector["inputs"].items()}
     seconds: dict[str, float] = {}
     outputs: dict[str, Arrays] = {}
     for precision in ("format", "ideal", "device"):
-        if precision == "device" and seconds["format"] > most:
+        if precision == "device" and seconds["format"] > most_seconds:
             return [(name, "-", "left out", "", f"{seconds['format']:.2f}", "", "")]
         start = time.perf_counter()
         try:
@@ -88,22 +91,25 @@ def sweep(corpus: Path, path: Path, most: float, threads: int, both: bool) -> li
         except be.BudaError as error:
             return [(name, "-", f"{precision}: {type(error).__name__}: {str(error).splitlines()[0]}", "", "", "", "")]
         seconds[precision] = time.perf_counter() - start
-    again = run(netlist, vector, inputs, "device", 3 - threads) if both else {}
+    if compare_threads:
+        outputs["other threads"] = run(netlist, vector, inputs, "device", 3 - threads)
     fine = "fine" if is_fine(netlist) else ""
     times = f"{seconds['format']:.2f}", f"{seconds['device']:.2f}"
-    return [
-        (
-            name,
-            queue,
-            f"{pcc(outputs['format'][queue], ideal):.6f}",
-            f"{pcc(outputs['device'][queue], ideal):.6f}",
-            *times,
-            fine,
-            "" if not both else "same" if _same(outputs["device"][queue], again[queue]) else "other",
-        )
-        for queue, ideal in outputs["ideal"].items()
-        if FORMATS[netlist.queues[queue].df].kind != "raw"
-    ]
+    queues = [queue for queue in outputs["ideal"] if FORMATS[netlist.queues[queue].df].kind != "raw"]
+    return [(name, queue, *_correlations(outputs, queue), *times, fine, _bits(outputs, queue)) for queue in queues]
+
+
+def _correlations(outputs: Mapping[str, Arrays], queue: str) -> tuple[str, str]:
+    """Return the PCC of `format` and of `device` against `ideal`."""
+    ideal = outputs["ideal"][queue]
+    return f"{pcc(outputs['format'][queue], ideal):.6f}", f"{pcc(outputs['device'][queue], ideal):.6f}"
+
+
+def _bits(outputs: Mapping[str, Arrays], queue: str) -> str:
+    """Return whether another number of threads gives the same bits; nothing if it was not tried."""
+    if "other threads" not in outputs:
+        return ""
+    return "same" if _same(outputs["device"][queue], outputs["other threads"][queue]) else "other"
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ Needs `onnx`. What is drawn hangs on where the compiler places: run it again whe
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import networkx as nx
@@ -42,7 +42,7 @@ font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:
 
 
 def classifier() -> CompiledModel:
-    """The model of the first example of docs/compile/compile.md."""
+    """Return the model of the first example of docs/compile/compile.md."""
     rng = np.random.default_rng(0)
     first, second = (rng.standard_normal(shape, np.float32) / 6 for shape in ((40, 50), (50, 10)))
     nodes = [
@@ -58,12 +58,17 @@ def classifier() -> CompiledModel:
     return be.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
 
 
-def graph_svg(graph: Graph) -> str:
-    """Nodes in rows by their distance from the inputs, constants beside their readers."""
+def _edges(nodes: Mapping[str, Node]) -> nx.DiGraph:
+    """Return the names of nodes with an edge from each node to its readers."""
     edges: nx.DiGraph = nx.DiGraph()
-    nodes = {node.name: node for node in graph if not (node.op == "constant" and node.value.size == 1)}
     edges.add_nodes_from(nodes)
-    edges.add_edges_from((name, node.name) for node in nodes.values() for name in node.inputs if name in nodes)
+    for node in nodes.values():
+        edges.add_edges_from((name, node.name) for name in node.inputs if name in nodes)
+    return edges
+
+
+def _rows(nodes: Mapping[str, Node], edges: nx.DiGraph) -> dict[int, list[str]]:
+    """Return names by row: the distance from the inputs, for constants and inputs the row before their first reader."""
     level: dict[str, int] = {}
     for name in nx.topological_sort(edges):
         level[name] = max((level[before] + 1 for before in edges.predecessors(name)), default=0)
@@ -73,6 +78,15 @@ def graph_svg(graph: Graph) -> str:
     rows: dict[int, list[str]] = {}
     for name in nodes:
         rows.setdefault(level[name], []).append(name)
+    return rows
+
+
+def graph_svg(graph: Graph) -> str:
+    """Return a picture of the graph: nodes in rows by their distance from the inputs, constants beside their
+    readers."""
+    nodes = {node.name: node for node in graph if not (node.op == "constant" and node.value.size == 1)}
+    edges = _edges(nodes)
+    rows = _rows(nodes, edges)
     lines = {name: (name, f"{node.op} {list(node.shape)}") for name, node in nodes.items()}
     wide = {name: max(width_of(line, SIZE) for line in pair) + 20 for name, pair in lines.items()}
     full = max(sum(wide[name] + GAP for name in row) for row in rows.values()) + 2 * (MARGIN + ASIDE)
@@ -85,12 +99,15 @@ def graph_svg(graph: Graph) -> str:
     high = max(y for _, y in places.values()) + HEIGHT + MARGIN
     box = f'width="{full:.0f}" height="{high:.0f}" viewBox="0 0 {full:.0f} {high:.0f}"'
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="cg" {box}>', STYLE]
-    parts += (part for before, after in edges.edges for part in _edge(places[before], places[after]))
-    parts += (part for name, node in nodes.items() for part in _box(node, places[name], wide[name], lines[name]))
+    for before, after in edges.edges:
+        parts += _edge(places[before], places[after])
+    for name, node in nodes.items():
+        parts += _box(node, places[name], wide[name], lines[name])
     return "\n".join([*parts, "</svg>", ""])
 
 
 def _edge(start: tuple[float, float], end: tuple[float, float]) -> Iterator[str]:
+    """Yield an arrow from below one box to above another."""
     x = start[0]
     y = start[1] + HEIGHT
     to = end[0]
@@ -102,6 +119,7 @@ def _edge(start: tuple[float, float], end: tuple[float, float]) -> Iterator[str]
 
 
 def _box(node: Node, place: tuple[float, float], width: float, lines: tuple[str, str]) -> Iterator[str]:
+    """Yield the box of a node with its two lines."""
     x, y = place
     held = " held" if node.op in ("constant", "input") else ""
     yield f'<rect class="box{held}" x="{x - width / 2:.1f}" y="{y:.1f}" width="{width:.1f}" height="{HEIGHT}" rx="5"/>'
@@ -110,7 +128,7 @@ def _box(node: Node, place: tuple[float, float], width: float, lines: tuple[str,
 
 
 def main() -> None:
-    """Write both."""
+    """Write both pictures."""
     model = classifier()
     pictures = ROOT / "docs" / "pictures"
     (pictures / "compile_graph.svg").write_text(graph_svg(model.graph))

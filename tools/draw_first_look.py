@@ -18,7 +18,7 @@ WIDTH = 960
 MARGIN = 16
 LINE = 18
 CHARACTERS = 112
-"""Of a line of text at its size."""
+"""The characters that fit a line of text at its size."""
 FONT = "ui-monospace,DejaVu Sans Mono,Menlo,Consolas,monospace"
 
 
@@ -29,13 +29,13 @@ def picture() -> str:
     netlist = check_text(text, "attention.yaml").netlist
     assert netlist is not None
     grid = grid_svg(netlist, epochs=[0])
-    found = render(check_text(broken, "attention.yaml").diagnostics).splitlines()
-    sentences = [
-        line for epoch in be.perf(netlist).epochs for line in textwrap.wrap(epoch.bottleneck.sentence, CHARACTERS)
-    ]
+    findings = render(check_text(broken, "attention.yaml").diagnostics).splitlines()
+    sentences: list[str] = []
+    for epoch in be.perf(netlist).epochs:
+        sentences += textwrap.wrap(epoch.bottleneck.sentence, CHARACTERS)
     parts = [
-        _terminal("buda-emu check attention.yaml", found),
-        _scaled(grid, WIDTH),
+        _terminal("buda-emu check attention.yaml", findings),
+        _scale(grid, WIDTH),
         _terminal("buda-emu perf attention.yaml", sentences),
     ]
     bodies: list[str] = []
@@ -52,7 +52,7 @@ def picture() -> str:
 
 
 def _terminal(command: str, lines: Sequence[str]) -> tuple[str, float]:
-    """A command and what it prints, and the height of both."""
+    """Return a command with its output as a terminal, and the height of both."""
     height = LINE * (len(lines) + 1) + 2 * MARGIN - 6
     texts = [_text(0, f"$ {command}", "#9fd3a8")]
     texts += [_text(row, line, "#e6e9ed") for row, line in enumerate(lines, 1)]
@@ -61,13 +61,13 @@ def _terminal(command: str, lines: Sequence[str]) -> tuple[str, float]:
 
 
 def _text(row: int, line: str, colour: str) -> str:
-    """A line of a terminal."""
+    """Return a line of a terminal."""
     y = MARGIN + 10 + LINE * row
     return f'<text x="{MARGIN}" y="{y}" fill="{colour}" xml:space="preserve">{escape(line)}</text>'
 
 
-def _scaled(svg: str, width: int) -> tuple[str, float]:
-    """A picture of that width inside another, on a ground of its own, and its height."""
+def _scale(svg: str, width: int) -> tuple[str, float]:
+    """Return a picture scaled to a width inside another, on a ground of its own, and its height."""
     head, _, rest = svg.partition(">")
     size = {name: float(head.partition(f' {name}="')[2].partition('"')[0]) for name in ("width", "height")}
     height = size["height"] * width / size["width"]

@@ -55,7 +55,7 @@ font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: its legend, its css classes, its points."""
+    """One curve with its legend, its css classes and its points."""
 
     name: str
     css: str
@@ -65,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From the first to the last of `ticks`, whose labels are `labels`; logarithmic or not."""
+    """An axis from the first to the last of `ticks`, whose labels are `labels`; logarithmic or not."""
 
     name: str
     ticks: Sequence[float]
@@ -73,7 +73,7 @@ class Axis:
     logarithmic: bool = False
 
     def part(self, value: float) -> float:
-        """Where a value lies: 0 at the first tick, 1 at the last."""
+        """Return the place of a value on the axis: 0 at the first tick, 1 at the last."""
         low = self.ticks[0]
         high = self.ticks[-1]
         if self.logarithmic:
@@ -83,7 +83,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A chart: its title, both axes, its lines."""
+    """A chart with its title, both axes and its lines."""
 
     title: str
     x: Axis
@@ -92,7 +92,7 @@ class Panel:
 
 
 def picture(title: str, panels: Sequence[Panel]) -> str:
-    """Panels side by side, in a file that needs nothing else."""
+    """Return panels side by side, as an SVG that needs no other file."""
     size = f'width="{len(panels) * WIDTH}" height="{HEIGHT}" viewBox="0 0 {len(panels) * WIDTH} {HEIGHT}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="nc" role="img" {size}>\n<title>{title}</title>'
     drawn = [_panel(WIDTH * at, panel) for at, panel in enumerate(panels)]
@@ -100,6 +100,8 @@ def picture(title: str, panels: Sequence[Panel]) -> str:
 
 
 def _panel(left: float, panel: Panel) -> str:
+    """Return one panel whose left edge is at `left`."""
+
     def x(value: float) -> str:
         return number(left + LEFT + panel.x.part(value) * (WIDTH - LEFT - RIGHT))
 
@@ -124,7 +126,7 @@ def _panel(left: float, panel: Panel) -> str:
 
 
 def _legend(left: float, top: float, lines: Sequence[Line]) -> list[str]:
-    """Three rows at most, column by column."""
+    """Return the legend: three rows at most, column by column."""
     parts: list[str] = []
     for at, line in enumerate(lines):
         x = left + 130 * (at // 3)
@@ -136,9 +138,10 @@ def _legend(left: float, top: float, lines: Sequence[Line]) -> list[str]:
 
 # ------------------------------------------------------------------------------------------------------------ matmul
 def matmul_error(inner: int, fidelity: str, dst: str, tf32: bool = False) -> float:
-    """Rms error of a product of seeded normal data over an inner dimension, in parts of the result's rms value.
+    """Return the rms error of a product of seeded normal data over an inner dimension, as a share of the result's rms
+    value.
 
-    The operands are what the registers hold, so the error is the matrix unit's alone. `dst`: fp32, bf16 or fp16.
+    The operands are register words, so the error is the matrix unit's alone. `dst`: fp32, bf16 or fp16.
     """
     in0 = _words(inner, dst, tf32, 1)
     in1 = _words(inner, dst, tf32, 2)
@@ -155,16 +158,21 @@ def matmul_error(inner: int, fidelity: str, dst: str, tf32: bool = False) -> flo
         cut = cut.transpose(2, 0, 3, 1) if transposed else cut.transpose(0, 2, 1, 3)
         index = np.arange(OUTER * tiles, dtype=np.int32)
         operands.append(RegisterOperand(np.ascontiguousarray(cut).reshape(1, -1, 1024), index, np.uint32(0)))
-    extent = Extent(1, OUTER, tiles, OUTER, 0, tiles, faces)
+    extent = Extent(t=1, rows=OUTER, inner=tiles, cols=OUTER, first=0, last=tiles, faces=faces)
     setting = kernel_setting(FAMILY[dst], dst, "wormhole_b0")  # pyright: ignore[reportArgumentType]
-    matmul_tiles(0, OUTER * OUTER, out, Product(*operands, extent, phase_mask(fidelity), False, setting))
+    matmul_tiles(
+        0,
+        OUTER * OUTER,
+        out,
+        Product(*operands, extent=extent, phases=phase_mask(fidelity), faces_first=False, setting=setting),
+    )
     words = to_word(out, dst).reshape(OUTER, OUTER, 32, 32).transpose(0, 2, 1, 3)  # pyright: ignore[reportArgumentType]
     error = _values(words.reshape(OUTER * 32, OUTER * 32), dst) - exact
     return sqrt(float(np.mean(error**2)) / float(np.mean(exact**2)))
 
 
 def _words(inner: int, dst: str, tf32: bool, seed: int) -> NDArray[np.uint32]:
-    """Register words [rows, inner] of normal data in the operands' format."""
+    """Return register words [rows, inner] of normal data in the operands' format."""
     values = np.random.default_rng((seed, inner)).standard_normal((OUTER * 32, inner)).astype(np.float32)
     if dst == "fp16":
         return unpack(to_bits(values), "Float32", "Float16", "wormhole_b0")
@@ -172,14 +180,14 @@ def _words(inner: int, dst: str, tf32: bool, seed: int) -> NDArray[np.uint32]:
 
 
 def _values(words: NDArray[np.uint32], dst: str) -> F64:
-    """The values of register words; those of family A have the 5-bit exponent not re-biased."""
+    """Return the values of register words; words of family A have the 5-bit exponent, not re-biased."""
     rebias = 112 << 23 if dst == "fp16" else 0
     wide = np.where(words & np.uint32(0x7F800000) == 0, np.uint32(0), words + np.uint32(rebias))
     return from_bits(wide).astype(np.float64)
 
 
 def matmul_table() -> str:
-    """The table of the page: rms errors at K = 64, where the rms value of the result is 8."""
+    """Return the table of the page: rms errors at K = 64, where the rms value of the result is 8."""
     kinds = (("fp32", False, "fp32, bf16"), ("fp32", True, "fp32, Tf32"), ("fp16", False, "fp16, Float16"))
     fidelities = ("LoFi", "HiFi2", "HiFi2_B", "HiFi3", "HiFi4")
     rows = [f"| dest, operands | {' | '.join(fidelities)} |", "|---" + "|---:" * len(fidelities) + "|"]
@@ -190,7 +198,7 @@ def matmul_table() -> str:
 
 
 def matmul_picture() -> str:
-    """Error against the inner dimension, for each fidelity and each width of Dst."""
+    """Return the picture of errors by the inner dimension, for each fidelity and each width of Dst."""
     x = Axis("K", INNER, [str(k) for k in INNER], True)
     y = Axis("rms error / rms value", (1e-4, 1e-3, 1e-2, 1e-1, 1), ("0.01%", "0.1%", "1%", "10%", "100%"), True)
 
@@ -219,7 +227,8 @@ def matmul_picture() -> str:
 def function_error(
     name: str, exact: Callable[[float], float], ends: tuple[float, float], approximate: bool = False
 ) -> tuple[list[float], list[float]]:
-    """Arguments between the ends and what the vector unit is off there, before the store into a 16-bit Dst."""
+    """Return arguments between the ends, and the errors of the vector unit there, before the store into a 16-bit
+    Dst."""
     x = np.linspace(*ends, 1024, dtype=np.float32)
     bound = bind(name, approximate=approximate)
     y = from_bits(reference(bound, "fp32", to_bits(x.reshape(1, 32, 32)))).reshape(-1)
@@ -227,54 +236,59 @@ def function_error(
 
 
 def gelu(x: float) -> float:
-    """x times the normal distribution."""
+    """Return x times the normal distribution."""
     return x * (1 + erf(x / sqrt(2))) / 2
 
 
 def functions_picture() -> str:
-    """Errors of exp, gelu and tanh over their ranges."""
+    """Return the picture of the errors of exp, gelu and tanh over their ranges."""
     lines: list[Line] = []
     for label, css, approximate in (("exact mode", "a", False), ("approximate mode", "b", True)):
         x, off = function_error("exp", exp, (-7.99, 7.99), approximate)
         lines.append(Line(label, css, x, [e / exp(at) for at, e in zip(x, off, strict=True)]))
     share = Axis("relative error", (-0.1, -0.05, 0, 0.05, 0.1), ("-10%", "-5%", "0", "+5%", "+10%"))
-    panels = [Panel("exp", _whole((-8, -4, 0, 4, 8)), share, lines)]
-    for name, exact, ticks, most in (("gelu", gelu, (-6, -3, 0, 3, 6), 0.03), ("tanh", tanh, (-4, -2, 0, 2, 4), 0.15)):
+    panels = [Panel("exp", _integer_axis((-8, -4, 0, 4, 8)), share, lines)]
+    for name, exact, ticks, largest in (
+        ("gelu", gelu, (-6, -3, 0, 3, 6), 0.03),
+        ("tanh", tanh, (-4, -2, 0, 2, 4), 0.15),
+    ):
         x, off = function_error(name, exact, (ticks[0], ticks[-1]))
-        steps = tuple(most * part for part in (-1, -0.5, 0, 0.5, 1))
+        steps = tuple(largest * part for part in (-1, -0.5, 0, 0.5, 1))
         y = Axis("absolute error", steps, [f"{step:.3f}" for step in steps])
-        panels.append(Panel(name, _whole(ticks), y, [Line("both modes", "a", x, off)]))
+        panels.append(Panel(name, _integer_axis(ticks), y, [Line("both modes", "a", x, off)]))
     return picture("Errors of exp, gelu and tanh on the vector unit", panels)
 
 
-def _whole(ticks: Sequence[int]) -> Axis:
+def _integer_axis(ticks: Sequence[int]) -> Axis:
+    """Return an axis x with integer ticks."""
     return Axis("x", ticks, [str(tick) for tick in ticks])
 
 
 # ------------------------------------------------------------------------------------------------- packer
-def stored_as(df: str, x: Sequence[float], chip: bool) -> list[float]:
-    """What a block format keeps of each x, beside a neighbour of 1.0; by the packer from a 32-bit Dst, or the host."""
+def values_in_format(df: str, x: Sequence[float], chip: bool) -> list[float]:
+    """Return each x as a block format stores it beside a neighbour of 1.0, by the packer from a 32-bit Dst or by the
+    host."""
     values = np.ones((len(x), 16), np.float32)
     values[:, 0] = x
-    kept = decode(df, pack(to_bits(values), "fp32", "Bfp8_b", df)) if chip else quantise(df, values)
-    return kept[:, 0].tolist()
+    rounded = decode(df, pack(to_bits(values), "fp32", "Bfp8_b", df)) if chip else quantise(df, values)
+    return rounded[:, 0].tolist()
 
 
 def blocks_picture() -> str:
-    """How the packer rounds into block formats, beside the host."""
+    """Return the picture of how packer and host round into block formats."""
     x4 = np.linspace(0, 1.75, 701, dtype=np.float32).tolist()
     quarters = (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75)
     axis = [f"{tick:g}" for tick in quarters]
-    both = [
-        Line(name, css, x4, stored_as("Bfp4_b", x4, chip))
+    lines = [
+        Line(name, css, x4, values_in_format("Bfp4_b", x4, chip))
         for name, css, chip in (("host: to nearest", "b dash", False), ("packer: truncates", "a", True))
     ]
-    panels = [Panel("Bfp4_b, beside a 1.0", Axis("x", quarters, axis), Axis("stored", quarters, axis), both)]
+    panels = [Panel("Bfp4_b, beside a 1.0", Axis("x", quarters, axis), Axis("stored", quarters, axis), lines)]
     x8 = np.linspace(0.5, 0.5625, 641, dtype=np.float32).tolist()
-    saws = [
-        Line(name, css, x8, [64 * (kept - at) for kept, at in zip(stored_as("Bfp8_b", x8, chip), x8, strict=True)])
-        for name, css, chip in (("host: once", "b dash", False), ("packer: twice", "a", True))
-    ]
+    saws: list[Line] = []
+    for name, css, chip in (("host: once", "b dash", False), ("packer: twice", "a", True)):
+        rounded = values_in_format("Bfp8_b", x8, chip)
+        saws.append(Line(name, css, x8, [64 * (value - at) for value, at in zip(rounded, x8, strict=True)]))
     halves = (-1, -0.5, 0, 0.5, 1)
     x = Axis("x", (0.5, 0.515625, 0.53125, 0.546875, 0.5625), ("32/64", "33/64", "34/64", "35/64", "36/64"))
     y = Axis("error in units of 1/64", halves, [f"{half:g}" for half in halves])
@@ -287,7 +301,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "numbers-functions.svg": functions_picture,
     "numbers-blocks.svg": blocks_picture,
 }
-"""What draws each file."""
+"""The function that draws each file."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -48,13 +48,13 @@ class Sample:
 
 
 def is_held_out(row: Mapping[str, str]) -> bool:
-    """Whether the fit must not see this configuration: a quarter of them, by hash of the describing columns."""
+    """Return whether the fit must not see this configuration: a quarter of them, by hash of the describing columns."""
     key = "|".join(row.get(column) or "" for column in sorted(COLUMNS))
     return hashlib.sha256(key.encode()).digest()[0] < HELD_OUT
 
 
 def read(path: Path) -> list[Sample]:
-    """All measurements of a table."""
+    """Return all measurements of a table."""
     with path.open(newline="") as stream:
         return [
             Sample(read_row(row), float(row["cycles_per_input"]), is_held_out(row)) for row in csv.DictReader(stream)
@@ -83,7 +83,7 @@ class Problem:
             units = np.array([self._unit(column) for column in values.T])
             self.columns[stage.name] = values * units
             self.units[stage.name] = units
-            self.fixed[stage.name] = self._fixed(stage)
+            self.fixed[stage.name] = self._fixed_cycles(stage)
             self.slices[stage.name] = slice(size, size + len(stage.counts))
             size += len(stage.counts)
         self.size = size
@@ -92,13 +92,13 @@ class Problem:
         present = column > 0
         return float(np.median(self.measured[present] / column[present])) if present.any() else 0.0
 
-    def _fixed(self, stage: Stage) -> np.ndarray:
+    def _fixed_cycles(self, stage: Stage) -> np.ndarray:
         if not stage.ideal:
             return np.zeros(len(self.measured))
         return self.product_cycles * np.array([count[stage.ideal] for count in self.counts])
 
     def run(self, theta: np.ndarray, softness: float) -> tuple[np.ndarray, np.ndarray]:
-        """Cycles of every sample and their derivatives."""
+        """Return the cycles of every sample and their derivatives."""
         return self._run(self.form, theta, softness)
 
     def _run(self, form: Form, theta: np.ndarray, softness: float) -> tuple[np.ndarray, np.ndarray]:
@@ -118,17 +118,19 @@ class Problem:
         return norm, sum(shares[:, [i]] * slope for i, slope in enumerate(slopes))
 
     def weights(self, theta: np.ndarray) -> dict[str, dict[str, float]]:
-        """Cycles for each unit of each count."""
-        found: dict[str, dict[str, float]] = {}
+        """Return the cycles for each unit of each count."""
+        weights: dict[str, dict[str, float]] = {}
         for stage in stages(self.form):
             shares = theta[self.slices[stage.name]] ** 2
             values = np.where(shares > NOTHING, shares, 0.0) * self.units[stage.name]
-            found[stage.name] = {name: float(f"{value:.6g}") for name, value in zip(stage.counts, values, strict=True)}
-        return found
+            weights[stage.name] = {
+                name: float(f"{value:.6g}") for name, value in zip(stage.counts, values, strict=True)
+            }
+        return weights
 
 
 def agreed(samples: list[Sample]) -> list[Sample]:
-    """Samples of one description, each with the cycles on which most of them agree.
+    """Return the samples with the cycles on which most samples of the same description agree.
 
     Some sweeps differ in what their tables do not tell: the same columns, cycles up to a fifth apart. The middle of the
     shortest range that holds half of them is what they have in common; a mean would fit none.
@@ -136,23 +138,23 @@ def agreed(samples: list[Sample]) -> list[Sample]:
     groups: dict[OpCall, list[float]] = defaultdict(list)
     for sample in samples:
         groups[sample.call].append(sample.cycles)
-    found: dict[OpCall, float] = {}
+    middle: dict[OpCall, float] = {}
     for call, cycles in groups.items():
         cycles.sort()
         half = (len(cycles) + 1) // 2
         ranges = [(cycles[i + half - 1] - cycles[i], i) for i in range(len(cycles) - half + 1)]
         first = min(ranges)[1]
-        found[call] = (cycles[first] + cycles[first + half - 1]) / 2
-    return [Sample(sample.call, found[sample.call], sample.held_out) for sample in samples]
+        middle[call] = (cycles[first] + cycles[first + half - 1]) / 2
+    return [Sample(sample.call, middle[sample.call], sample.held_out) for sample in samples]
 
 
 def loss(deviation: np.ndarray, theta: np.ndarray) -> float:
-    """Mean of a rounded absolute value, and the price of the weights."""
+    """Return the mean of a rounded absolute value, plus the price of the weights."""
     return float(np.mean(np.sqrt(deviation**2 + NOISE**2) - NOISE) + SPARING * np.sum(theta**2) / len(deviation))
 
 
 def descend(problem: Problem, theta: np.ndarray, softness: float, steps: int) -> tuple[np.ndarray, float]:
-    """Damped Gauss-Newton on reweighted squares."""
+    """Return the parameters and the loss after damped Gauss-Newton steps on reweighted squares."""
     damping = 1e-2
     predicted, slope = problem.run(theta, softness)
     deviation = np.log(predicted / problem.measured)
@@ -166,14 +168,14 @@ def descend(problem: Problem, theta: np.ndarray, softness: float, steps: int) ->
         brake = np.diag(np.diag(square) + 1e-5 * np.trace(square) / len(square) + 1e-12)
         for _ in range(8):
             trial = np.abs(theta - np.linalg.solve(square + damping * brake, pull))
-            found = loss(np.log(problem.run(trial, softness)[0] / problem.measured), trial)
-            if found < best:
+            trial_loss = loss(np.log(problem.run(trial, softness)[0] / problem.measured), trial)
+            if trial_loss < best:
                 break
             damping *= 5
         else:
             break
-        gain = best - found
-        best = found
+        gain = best - trial_loss
+        best = trial_loss
         theta = trial
         damping = max(damping / 5, 1e-9)
         predicted, slope = problem.run(theta, softness)
@@ -184,14 +186,14 @@ def descend(problem: Problem, theta: np.ndarray, softness: float, steps: int) ->
 
 
 def solve(problem: Problem, seed: int, starts: int, hops: int) -> np.ndarray:
-    """The best of many descents: random starts, then jumps away from the best ones."""
+    """Return the best parameters of many descents: random starts, then jumps away from the best ones."""
     rng = np.random.default_rng(seed)
     pool: list[tuple[float, np.ndarray]] = []
     for _ in range(starts):
         theta = np.sqrt(rng.uniform(0, 0.8, problem.size) / 2) * (rng.random(problem.size) < 0.7) + 0.03
         for softness in SOFTNESS[:-1]:
-            theta, found = descend(problem, theta, softness, 40)
-        pool.append((found, theta))
+            theta, reached = descend(problem, theta, softness, 40)
+        pool.append((reached, theta))
     pool.sort(key=lambda entry: entry[0])
     best, theta = pool[0]
     for hop in range(hops):
@@ -200,20 +202,20 @@ def solve(problem: Problem, seed: int, starts: int, hops: int) -> np.ndarray:
         shaken = rng.random(problem.size) < 0.15
         trial[shaken] += rng.uniform(0, 0.4, int(shaken.sum()))
         for softness in SOFTNESS[-3 + hop % 2 : -1]:
-            trial, found = descend(problem, trial, softness, 40)
-        if found < best:
-            best = found
+            trial, reached = descend(problem, trial, softness, 40)
+        if reached < best:
+            best = reached
             theta = trial
     return descend(problem, theta, SOFTNESS[-1], 300)[0]
 
 
 def errors(weights: Mapping[str, Mapping[str, float]], form: Form, samples: Iterable[Sample]) -> list[float]:
-    """Relative errors, absolute values."""
+    """Return the absolute values of the relative errors."""
     return [abs(evaluate(form, weights, features(s.call), fpu_cycles(s.call)) / s.cycles - 1) for s in samples]
 
 
 def summary(values: list[float]) -> dict[str, float]:
-    """Rows, median, p90 and worst of relative errors."""
+    """Return rows, median, p90 and worst of relative errors."""
     if not values:
         return {"rows": 0}
     median, p90 = np.quantile(values, [0.5, 0.9])
@@ -226,7 +228,7 @@ def summary(values: list[float]) -> dict[str, float]:
 
 
 def fit_family(family: Family, samples: list[Sample], starts: int, hops: int) -> dict[str, Any]:
-    """The entry of one family in the parameter file."""
+    """Return the entry of one family in the parameter file."""
     seen = [sample for sample in samples if not sample.held_out]
     unseen = [sample for sample in samples if sample.held_out]
     form = form_of(family[1])
@@ -252,12 +254,13 @@ def fit_family(family: Family, samples: list[Sample], starts: int, hops: int) ->
 
 
 def family_key(entry: Mapping[str, Any]) -> Family:
-    """The family of an entry of the parameter file."""
+    """Return the family of an entry of the parameter file."""
     return entry["arch"], entry["kind"], entry["approximate"], entry["l1_acc"], entry["numbers"]
 
 
 def error_table(samples: list[Sample]) -> str:
-    """Markdown: errors on the rows that the fit did not see, of this model and of the vendor's, per kind of op."""
+    """Return a table in Markdown of the errors on the rows that the fit did not see, of this model and of the vendor's,
+    by kind of op."""
     groups: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for sample in samples:
         groups[sample.call.arch, "**all**"].append(sample)
@@ -268,11 +271,10 @@ def error_table(samples: list[Sample]) -> str:
     ]
     for (arch, kind), members in sorted(groups.items()):
         unseen = [sample for sample in members if sample.held_out]
-        quoted = [
-            f"{100 * float(value):.2f}"
-            for model in MODELS
-            for value in np.quantile([abs(op_cycles(s.call, model=model) / s.cycles - 1) for s in unseen], [0.5, 0.9])
-        ]
+        quoted: list[str] = []
+        for model in MODELS:
+            deviations = [abs(op_cycles(sample.call, model=model) / sample.cycles - 1) for sample in unseen]
+            quoted += [f"{100 * float(value):.2f}" for value in np.quantile(deviations, [0.5, 0.9])]
         lines.append(f"| {arch} | {kind} | {len(members)} | {len(unseen)} | {' | '.join(quoted)} |")
     return "\n".join(lines)
 
@@ -302,8 +304,8 @@ def main() -> int:
         print(*family, len(samples), "fitted", entry["fitted"], "held out", entry["held_out"], flush=True)
     if args.only:
         fitted = {family_key(entry) for entry in sets}
-        kept = json.loads(args.output.read_text())["sets"]
-        sets = sorted([*(entry for entry in kept if family_key(entry) not in fitted), *sets], key=family_key)
+        earlier = json.loads(args.output.read_text())["sets"]
+        sets = sorted([*(entry for entry in earlier if family_key(entry) not in fitted), *sets], key=family_key)
     content = {"schema_version": 1, "source": SOURCE, "written_by": "tools/fit_op_cost.py", "sets": sets}
     args.output.write_text(json.dumps(content, indent=1) + "\n")
     return 0

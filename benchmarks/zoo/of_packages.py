@@ -135,13 +135,13 @@ def _fill_empty_parameters(module: nn.Module) -> nn.Module:
 def models() -> dict[str, Callable[[], Source]]:
     """Return, by name, functions that build the seeded models of the installed packages."""
 
-    def with_seed(build: Callable[..., Source], name: str, row: tuple[Any, ...]) -> Callable[[], Source]:
-        def build_with_seed() -> Source:
+    def seeded_builder(build: Callable[..., Source], name: str, row: tuple[Any, ...]) -> Callable[[], Source]:
+        def build_model() -> Source:
             torch.manual_seed(sum(map(ord, name)))
             module, inputs = build(*row)
             return _fill_empty_parameters(settle(module)), inputs
 
-        return build_with_seed
+        return build_model
 
     builders: dict[str, Callable[[], Source]] = {}
     for package, build, rows in (
@@ -150,5 +150,5 @@ def models() -> dict[str, Callable[[], Source]]:
         ("torchvision", _torchvision, TORCHVISION),
     ):
         if importlib.util.find_spec(package) is not None:
-            builders |= {f"{package}.{name}": with_seed(build, name, row) for name, row in rows.items()}
+            builders |= {f"{package}.{name}": seeded_builder(build, name, row) for name, row in rows.items()}
     return builders

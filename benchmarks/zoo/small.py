@@ -30,13 +30,13 @@ def settle(module: nn.Module) -> nn.Module:
 def model(build: Callable[[], Source]) -> Callable[[], Source]:
     """Enter a function into the table; what it builds is seeded by its name."""
 
-    def build_with_seed() -> Source:
+    def seeded_source() -> Source:
         torch.manual_seed(sum(map(ord, build.__name__)))
         module, inputs = build()
         return settle(module), inputs
 
-    MODELS[build.__name__] = build_with_seed
-    return build_with_seed
+    MODELS[build.__name__] = seeded_source
+    return seeded_source
 
 
 class First(nn.Module):

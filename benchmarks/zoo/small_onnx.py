@@ -77,7 +77,7 @@ Parts = tuple[dict[str, Array], list[Any], dict[str, Array], list[str]]
 def graph(build: Callable[[np.random.Generator], Parts]) -> Callable[[], Source]:
     """Enter a graph into the table, by the function that returns its parts; it is seeded by the function's name."""
 
-    def build_with_seed() -> Source:
+    def seeded_source() -> Source:
         inputs, nodes, held, names = build(np.random.default_rng(sum(map(ord, build.__name__))))
         body = helper.make_graph(
             nodes,
@@ -88,8 +88,8 @@ def graph(build: Callable[[np.random.Generator], Parts]) -> Callable[[], Source]
         )
         return helper.make_model(body, opset_imports=[helper.make_opsetid("", 18)]), tuple(inputs.values())
 
-    MODELS[build.__name__] = build_with_seed
-    return build_with_seed
+    MODELS[build.__name__] = seeded_source
+    return seeded_source
 
 
 def _floats(rng: np.random.Generator, *shape: int) -> Array:
