@@ -11,7 +11,7 @@ import pytest
 
 import mutate
 from mutation.forked import in_child, run_in_order
-from mutation.judging import explained
+from mutation.judging import explanations
 from mutation.sites import PACKAGE, at_lines, count, mutant, sample
 from mutation.touched import OF_SEVERAL, Touched, digest
 from shared_files import ROOT
@@ -110,10 +110,10 @@ def test_tests_that_run_the_line_come_first_and_quick_ones_before_slow() -> None
 
 def test_explained_survivors_are_mutants_of_today() -> None:
     """Each row of tools/mutants.tsv is a mutant of its file, and has a reason."""
-    assert all(explained().values())
-    for file in {path for path, _, _ in explained()}:
+    assert all(explanations().values())
+    for file in {path for path, _, _ in explanations()}:
         path = PACKAGE / file
-        known = {key for key in explained() if key[0] == file}
+        known = {key for key in explanations() if key[0] == file}
         assert known <= {item.key for item in at_lines(path, {source for _, source, _ in known})}
 
 

@@ -75,11 +75,10 @@ def sweep(corpus: Path, path: Path, most_seconds: float, threads: int, compare_t
     import stimulus  # pyright: ignore[reportMissingImports] # of the corpus
 
     vector = json.loads(path.read_text())
-    stored = path.with_suffix(".npz")
-    stored_arrays = dict(np.load(stored)) if stored.exists() else {}
     name = vector["netlist"]
     netlist = be.load(str(corpus / "netlists" / name), arch=vector["arch"])
-    inputs = {queue: stimulus.generate(spec, stored_arrays, queue) for queue, spec in vector["inputs"].items()}
+    stored = _stored_arrays(path.with_suffix(".npz"))
+    inputs = {queue: stimulus.generate(spec, stored, queue) for queue, spec in vector["inputs"].items()}
     seconds: dict[str, float] = {}
     outputs: dict[str, Arrays] = {}
     for precision in ("format", "ideal", "device"):
@@ -95,8 +94,16 @@ def sweep(corpus: Path, path: Path, most_seconds: float, threads: int, compare_t
         outputs["other threads"] = run(netlist, vector, inputs, "device", 3 - threads)
     fine = "fine" if is_fine(netlist) else ""
     times = f"{seconds['format']:.2f}", f"{seconds['device']:.2f}"
-    queues = [queue for queue in outputs["ideal"] if FORMATS[netlist.queues[queue].df].kind != "raw"]
-    return [(name, queue, *_correlations(outputs, queue), *times, fine, _bits(outputs, queue)) for queue in queues]
+    return [
+        (name, queue, *_correlations(outputs, queue), *times, fine, _bits(outputs, queue))
+        for queue in outputs["ideal"]
+        if FORMATS[netlist.queues[queue].df].kind != "raw"
+    ]
+
+
+def _stored_arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays beside a vector; none if there is no file of them."""
+    return dict(np.load(path)) if path.exists() else {}
 
 
 def _correlations(outputs: Mapping[str, Arrays], queue: str) -> tuple[str, str]:

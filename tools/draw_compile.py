@@ -58,6 +58,11 @@ def classifier() -> CompiledModel:
     return be.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
 
 
+def _is_single_number(node: Node) -> bool:
+    """Return whether a node is a constant of one element, which is not drawn."""
+    return node.op == "constant" and node.value.size == 1
+
+
 def _edges(nodes: Mapping[str, Node]) -> nx.DiGraph:
     """Return the names of nodes with an edge from each node to its readers."""
     edges: nx.DiGraph = nx.DiGraph()
@@ -84,7 +89,7 @@ def _rows(nodes: Mapping[str, Node], edges: nx.DiGraph) -> dict[int, list[str]]:
 def graph_svg(graph: Graph) -> str:
     """Return a picture of the graph: nodes in rows by their distance from the inputs, constants beside their
     readers."""
-    nodes = {node.name: node for node in graph if not (node.op == "constant" and node.value.size == 1)}
+    nodes = {node.name: node for node in graph if not _is_single_number(node)}
     edges = _edges(nodes)
     rows = _rows(nodes, edges)
     lines = {name: (name, f"{node.op} {list(node.shape)}") for name, node in nodes.items()}

@@ -19,28 +19,28 @@ MARGIN = 12  # pixels
 
 
 def layers(container: str) -> Layers:
-    """The rooms of a package from top to bottom, those of one layer together, as its import contract orders them."""
+    """Return the parts of a package from top to bottom, layer by layer, as its import contract orders them."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     contract = next(
-        one
-        for one in contracts
-        if one["type"] == "layers" and one["containers"] == [container] and one.get("exhaustive")
+        entry
+        for entry in contracts
+        if entry["type"] == "layers" and entry["containers"] == [container] and entry.get("exhaustive")
     )
     return [[room.strip("() ") for room in re.split(r"[|:]", layer)] for layer in contract["layers"]]
 
 
 def about(package: str, room: str) -> str:
-    """The first paragraph that a room, or a file that stands for one, says of itself."""
+    """Return the first paragraph of the docstring of a part. Raises ValueError if it has none."""
     place = ROOT / package.replace(".", "/") / room
     source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-    said = ast.get_docstring(ast.parse(source.read_text()))
-    if not said:
+    docstring = ast.get_docstring(ast.parse(source.read_text()))
+    if not docstring:
         raise ValueError(f"{source.relative_to(ROOT)} does not say what it is: add a docstring")
-    return " ".join(said.partition("\n\n")[0].split()).rstrip(":")
+    return " ".join(docstring.partition("\n\n")[0].split()).rstrip(":")
 
 
 def rows(container: str) -> Iterator[tuple[str, str, str]]:
-    """(number of the layer, room, what it is) from top to bottom, one row for each room."""
+    """Yield number of the layer, name and description of each part, from top to bottom."""
     place = ROOT / container.replace(".", "/")
     for number, layer in enumerate(layers(container), 1):
         for room in layer:
@@ -48,7 +48,8 @@ def rows(container: str) -> Iterator[tuple[str, str, str]]:
 
 
 def picture(container: str = "buda_emu") -> str:
-    """The layers as SVG: a row for each, whose rooms may import from rows below. Colours for light and dark grounds."""
+    """Return the layers as SVG: a row for each, whose parts may import from rows below. Colours suit light and dark
+    grounds."""
     order = layers(container)
     width = 2 * MARGIN + max(map(len, order)) * (BOX + GAP)
     height = 2 * MARGIN + 18 + len(order) * (HEIGHT + GAP)

@@ -13,11 +13,11 @@ import readme
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAYGROUND = "playground/index.html"
-"""Below docs/, where tools/build_playground.py has built it."""
+"""The page that tools/build_playground.py builds below docs/."""
 
 
 def on_config(config: Any) -> Any:
-    """The navigation, in the order of the README and under its headings."""
+    """Set the navigation in the order of the README, under its headings."""
     groups = readme.pages((ROOT / "README.md").read_text(encoding="utf-8"))
     playground = [{"Playground": PLAYGROUND}] if (ROOT / "docs" / PLAYGROUND).exists() else []
     config["nav"] = ["index.md", *playground, *({group: pages} for group, pages in groups.items())]
@@ -25,13 +25,13 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Without the marks of generators and tests, so that a page begins with its title, and without links that leave the
-    site."""
+    """Return a page without the marks of generators and tests, so that it begins with its title, and without links that
+    leave the site."""
     return readme.page_for_site(markdown, page.file.src_uri)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """The first page."""
+    """Add the README as the first page."""
     text = readme.for_site((ROOT / "README.md").read_text(encoding="utf-8"))
     files.append(File.generated(config, "index.md", content=text))
     return files

@@ -27,9 +27,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutation.judging import explained, failing, import_what_all_need, noticed_by
+from mutation.judging import explanations, failing, first_noticing_test, preload_packages
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
-from mutation.touched import COMPILED, UNCOMPILED, Touched, likely, room_of, touched
+from mutation.touched import COMPILED, UNCOMPILED, Touched, likely, record, room_of
 from mutation.warm import Warm
 
 TRIED = ROOT / "tools" / "mutants-tried.tsv"
@@ -38,7 +38,7 @@ ENOUGH = 0.9  # of the mutants, noticed or explained
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a sample of mutants."""
+    """The result of a sample of mutants."""
 
     noticed: int
     explained: list[Mutant]
@@ -49,12 +49,12 @@ class Outcome:
 
     @property
     def tried(self) -> int:
-        """How many."""
+        """The number of mutants."""
         return self.noticed + len(self.explained) + len(self.survived)
 
     @property
     def good(self) -> bool:
-        """Enough of them are noticed or explained."""
+        """True if enough of them are noticed or explained."""
         return self.tried - len(self.survived) >= ENOUGH * self.tried
 
 
@@ -67,47 +67,68 @@ def judge(
     *,
     quickly: bool = False,
 ) -> Outcome:
-    """Run the tests on each mutant, no longer than `seconds`; `quickly`: as `noticed_by`. Raises RuntimeError where a
-    test that noticed fails without any mutant, too."""
-    begun = time.monotonic()
+    """Run the tests on each mutant, no longer than `seconds`; `quickly` is an argument of `first_noticing_test`. Raises
+    RuntimeError if a test that noticed a mutant fails without any mutant, too."""
+    start = time.monotonic()
     by: list[str] = []
-    known: list[Mutant] = []
+    known_survivors: list[Mutant] = []
     survived: list[Mutant] = []
     with closing(Warm({test.partition("::")[0] for test in tests.seconds})) as warm:
-        for number, one in enumerate(mutants):
-            if seconds is not None and time.monotonic() - begun > seconds:
+        for number, mutant in enumerate(mutants):
+            if seconds is not None and time.monotonic() - start > seconds:
                 tell(f"stopped after {number} of {len(mutants)}: {seconds:g} seconds are over")
                 break
-            if one.key in explained():
-                known.append(one)
-            elif test := noticed_by(one, tests, warm, quickly=quickly):
+            if mutant.key in explanations():
+                known_survivors.append(mutant)
+            elif test := first_noticing_test(mutant, tests, warm, quickly=quickly):
                 by.append(test)
-                noticing(f"{one}\n    noticed by {test}")
+                noticing(f"{mutant}\n    noticed by {test}")
             else:
-                survived.append(one)
-                tell(str(one))
+                survived.append(mutant)
+                tell(str(mutant))
     if failed := failing([test for test in dict.fromkeys(by) if test in tests.seconds], tests):
         raise RuntimeError(f"{failed} fails without any mutant")
-    return Outcome(len(by), known, survived)
+    return Outcome(len(by), known_survivors, survived)
 
 
-def files(what: str) -> list[Path]:
-    """The sources of a room, or one file: as they are named below the package."""
-    path = PACKAGE / what
+def files(name: str) -> list[Path]:
+    """Return the sources of a room, or one file, by the name below the package."""
+    path = PACKAGE / name
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
-def keep(room: str, seed: int, found: Outcome) -> None:
-    """Write a room's row of the table of what was tried."""
+def keep(room: str, seed: int, outcome: Outcome) -> None:
+    """Write a room's row of the table of samples."""
     head, *rows = TRIED.read_text(encoding="utf-8").splitlines()
     rows = [row for row in rows if row.split("\t")[0] != room]
-    figures = seed, found.tried, found.noticed, len(found.explained), len(found.survived)
+    figures = seed, outcome.tried, outcome.noticed, len(outcome.explained), len(outcome.survived)
     rows.append("\t".join([room, *map(str, figures)]))
     TRIED.write_text("\n".join([head, *sorted(rows)]) + "\n", encoding="utf-8")
 
 
+def _tell(text: str) -> None:
+    print(text, flush=True)
+
+
+def _judge_room(room: str, mutants: Sequence[Mutant], args: argparse.Namespace) -> Outcome:
+    """Judge mutants by the tests of a room; with `--likely` first by the tests that name the mutants' sources."""
+    outcome = Outcome(0, [], [])
+    noticing = _tell if args.verbose else lambda _text: None
+    os.environ["NUMBA_DISABLE_JIT"] = str(int(room == UNCOMPILED))
+    if mutants and args.likely:
+        files_of_tests = set[str]().union(*(likely(mutant.path) for mutant in mutants))
+        quick_outcome = judge(mutants, record(room, files_of_tests), args.seconds, _tell, noticing, quickly=True)
+        if quick_outcome.survived:
+            _tell("by all tests of the room:")
+        outcome += Outcome(quick_outcome.noticed, quick_outcome.explained, [])
+        mutants = quick_outcome.survived
+    if mutants:
+        outcome += judge(mutants, record(room), args.seconds, _tell, noticing)
+    return outcome
+
+
 def main() -> int:
-    """Print what survives."""
+    """Judge a sample, and print the mutants that survive."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", help="a room of the package, or a file in one")
     parser.add_argument("--sample", type=int, default=30, help="how many mutants (30)")
@@ -122,33 +143,18 @@ def main() -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])])
     room = room_of(Path(args.what))
-    drawn = sample(files(args.what), None if args.all else args.sample, args.seed)
-    if not drawn:
+    mutants = sample(files(args.what), None if args.all else args.sample, args.seed)
+    if not mutants:
         parser.error(f"{args.what}: no such room or file, or nothing to change in it")
-
-    def tell(text: str) -> None:
-        print(text, flush=True)
-
-    import_what_all_need(compiling=room != UNCOMPILED)
-    noticing = tell if args.verbose else lambda _text: None
-    found = Outcome(0, [], [])
+    preload_packages(compiling=room != UNCOMPILED)
+    outcome = _judge_room(room, [mutant for mutant in mutants if not mutant.compiles], args)
     compiling = COMPILED if room == UNCOMPILED else room
-    for name, part in ((room, [m for m in drawn if not m.compiles]), (compiling, [m for m in drawn if m.compiles])):
-        os.environ["NUMBA_DISABLE_JIT"] = str(int(name == UNCOMPILED))
-        if part and args.likely:
-            first = touched(name, set().union(*(likely(item.path) for item in part)))
-            one = judge(part, first, args.seconds, tell, noticing, quickly=True)
-            if one.survived:
-                tell("by all tests of the room:")
-            found += Outcome(one.noticed, one.explained, [])
-            part = one.survived
-        if part:
-            found += judge(part, touched(name), args.seconds, tell, noticing)
-    known = f", {len(found.explained)} explained" if found.explained else ""
-    print(f"{args.what}: {found.noticed} noticed{known}, {len(found.survived)} survived")
+    outcome += _judge_room(compiling, [mutant for mutant in mutants if mutant.compiles], args)
+    explained_count = f", {len(outcome.explained)} explained" if outcome.explained else ""
+    print(f"{args.what}: {outcome.noticed} noticed{explained_count}, {len(outcome.survived)} survived")
     if args.keep:
-        keep(args.what, args.seed, found)
-    return int(bool(found.survived) if args.all else not found.good)
+        keep(args.what, args.seed, outcome)
+    return int(bool(outcome.survived) if args.all else not outcome.good)
 
 
 if __name__ == "__main__":

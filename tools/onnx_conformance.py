@@ -7,7 +7,8 @@ python tools/onnx_conformance.py     some minutes
 import sys
 import textwrap
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,47 +33,57 @@ operator is refused, or left to the host.
 
 
 VERDICTS = {"wrong": "wrong", "refused": "refused", "host": "right with the host", "right": "right"}
+SEVERAL = "several operators"
 
 
 def main() -> int:
-    """Exit code 1 when a test is wrong."""
+    """Write the page; return 1 if a test is wrong."""
     import onnx
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases: list[Any] = collect_testcases(None)
-        found = {case.name: judged(case) for case in cases}
-    count = {verdict: sum(item[0] == verdict for item in found.values()) for verdict in VERDICTS}
-    lines = [HEAD.format(version=onnx.__version__, count=len(found), **count)]
-    by_op: dict[str, list[str]] = defaultdict(list)
-    for case in cases:
-        ops = sorted({node.op_type for node in case.model.graph.node})
-        by_op[ops[0] if len(ops) == 1 else "several operators"].append(case.name)
-    lines += ["| operator | right | with the host | refused | why |", "| --- | ---: | ---: | ---: | --- |"]
-    for op in sorted(by_op):
-        verdicts = [found[name] for name in by_op[op]]
-        refused = {reason for verdict, reason in verdicts if verdict != "right"}
-        why = sorted(refused) if op != "several operators" else []
-        right, host = (sum(verdict == kind for verdict, _ in verdicts) for kind in ("right", "host"))
-        lines.append(f"| {op} | {right} | {host} | {len(verdicts) - right - host} | {'; '.join(why)[:160]} |")
+        outcomes = {case.name: judge(case) for case in cases}
+    count = Counter(verdict for verdict, _ in outcomes.values())
+    counts = {verdict: count[verdict] for verdict in VERDICTS}
+    lines = [HEAD.format(version=onnx.__version__, count=len(outcomes), **counts)]
+    lines += operator_table(cases, outcomes)
     lines += ["", "## Every test", ""]
     for verdict, title in VERDICTS.items():
-        names = sorted(name for name, item in found.items() if item[0] == verdict)
-        lines += folded(title, names)
+        names = sorted(name for name, outcome in outcomes.items() if outcome[0] == verdict)
+        lines += fold(title, names)
     (ROOT / "docs" / "compile" / "compile-conformance.md").write_text("\n".join(lines).rstrip() + "\n")
-    print(count)
+    print(counts)
     return int(count["wrong"] > 0)
 
 
-def folded(title: str, names: list[str]) -> list[str]:
-    """Lines with all names of a verdict, which open with a click: there are up to a thousand."""
+def operator_table(cases: Iterable[Any], outcomes: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return the lines of the table of operators, with the reasons of refusals."""
+    by_op: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        ops = sorted({node.op_type for node in case.model.graph.node})
+        by_op[ops[0] if len(ops) == 1 else SEVERAL].append(case.name)
+    lines = ["| operator | right | with the host | refused | why |", "| --- | ---: | ---: | ---: | --- |"]
+    for op, names in sorted(by_op.items()):
+        count = Counter(outcomes[name][0] for name in names)
+        reasons: list[str] = []
+        if op != SEVERAL:
+            reasons = sorted({outcomes[name][1] for name in names if outcomes[name][0] != "right"})
+        right = count["right"]
+        host = count["host"]
+        lines.append(f"| {op} | {right} | {host} | {len(names) - right - host} | {'; '.join(reasons)[:160]} |")
+    return lines
+
+
+def fold(title: str, names: list[str]) -> list[str]:
+    """Return lines with all names of a verdict, up to a thousand, which open with a click."""
     text = textwrap.fill(", ".join(names) or "none", 120, break_on_hyphens=False)
     return ["<details>", f"<summary>{title} ({len(names)})</summary>", "", text, "", "</details>", ""]
 
 
-def judged(case: Any) -> tuple[str, str]:
-    """right, host, refused or wrong, and why."""
+def judge(case: Any) -> tuple[str, str]:
+    """Return the verdict of a test (right, host, refused or wrong) and the reason."""
     verdict = "right"
     why = ""
     compiled = None
@@ -93,9 +104,9 @@ def judged(case: Any) -> tuple[str, str]:
     try:
         for inputs, outputs in case.data_sets:
             got = compiled(*map(array, inputs))
-            for mine, theirs in zip(got, map(array, outputs), strict=True):
+            for actual, theirs in zip(got, map(array, outputs), strict=True):
                 step = 2 * np.finfo(np.float16).eps if theirs.dtype == np.float16 else 1e-3
-                np.testing.assert_allclose(mine, theirs, rtol=max(case.rtol, step), atol=max(case.atol, 1e-5))
+                np.testing.assert_allclose(actual, theirs, rtol=max(case.rtol, step), atol=max(case.atol, 1e-5))
     except Exception as error:  # noqa: BLE001 - as above
         return "wrong", str(error).strip().splitlines()[0]
     finally:
@@ -104,16 +115,16 @@ def judged(case: Any) -> tuple[str, str]:
 
 
 def reason(error: be.UnsupportedError) -> str:
-    """What is refused, in a cell of a table."""
+    """Return the refused operator for a cell of a table."""
     text = str(error).partition("not supported: ")[2]
     return text.partition(": 1 time")[0].replace("|", "/").splitlines()[0] if text else str(error)[:80]
 
 
-def array(item: Any) -> Any:
-    """Some tests hold tensors as protobufs."""
+def array(value: Any) -> Any:
+    """Return a tensor as an array; some tests hold tensors as protobufs."""
     from onnx import TensorProto, numpy_helper
 
-    return numpy_helper.to_array(item) if isinstance(item, TensorProto) else np.asarray(item)
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
 
 
 if __name__ == "__main__":

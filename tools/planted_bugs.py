@@ -37,14 +37,14 @@ from types import ModuleType
 from typing import Any
 
 from mutation.forked import environment_of
-from mutation.judging import explained
+from mutation.judging import explanations
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
 
 OTHERS = ("timeline.py", "intrinsics", "noc.py")
 PRECISIONS = ("device", "format")
 TRIED = "tried.yaml"
 BUDGETS = {True: (2, 1, 6, 2), False: (1, 1, 1, 1)}
-"""Of a netlist for kernels that are compiled, and for those that run in Python: ops, graphs, tiles, inputs."""
+"""Sizes of a netlist for compiled kernels, and for kernels that run in Python: ops, graphs, tiles, inputs."""
 _EXPONENT_OF_ZERO = "exponent = i32(97) if large == 0 else i32(exponent + i32(112))"
 UNSEEN = {
     ("arithmetic/kernels/tensix/elementwise.py", _EXPONENT_OF_ZERO, "0 -> 1"):
@@ -56,95 +56,99 @@ MOST_SECONDS = 60  # of processor time for one netlist: a kernel without an end 
 MOST_TRIALS = {"in one process": 400, "a process each": 60}
 
 
-def planted(count: int, seed: int) -> list[Mutant]:
-    """Mutants of kernels that change what is computed: those that are known to change nothing there are left out."""
+def draw_mutants(count: int, seed: int) -> list[Mutant]:
+    """Return mutants of kernels that change what is computed; mutants known to change nothing are left out."""
     root = PACKAGE / "arithmetic" / "kernels"
     files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in OTHERS]
-    drawn = [item for item in sample(files, 3 * count, seed) if not item.at_import]
-    apart = max(1, len(drawn) // count)
-    parts = (drawn[first : first + apart] for first in range(0, len(drawn), apart))
-    same = {*explained(), *UNSEEN}
-    found = [next((item for item in part if item.key not in same), None) for part in parts]
-    return [item for item in found if item is not None][:count]
+    candidates = [mutant for mutant in sample(files, 3 * count, seed) if not mutant.at_import]
+    size = max(1, len(candidates) // count)
+    without_effect = {*explanations(), *UNSEEN}
+    mutants: list[Mutant] = []
+    for first in range(0, len(candidates), size):
+        part = candidates[first : first + size]
+        mutants += [mutant for mutant in part if mutant.key not in without_effect][:1]
+    return mutants[:count]
 
 
 # ------------------------------------------------------------------------------------- in a process with a mutant
-def hunt(seconds: float, seed: int, most: Sequence[int]) -> dict[str, object]:
-    """The first netlist that shows the mutant, and the smallest. Which one is tried is printed, and stands in `TRIED`:
-    a mutant may end the process."""
+def hunt(seconds: float, seed: int, sizes: Sequence[int]) -> dict[str, object]:
+    """Return the first netlist that shows the mutant, and the smallest. The netlist that is tried is printed, and
+    written to `TRIED`, since a mutant may end the process."""
     from buda_emu.testing.generator.netlist import Budget
     from buda_emu.testing.generator.steering import evenly
 
     number = 0
     clean = Clean()
-    budget = Budget(*most)
+    budget = Budget(*sizes)
 
     def spent() -> float:
         return time.process_time() + clean.seconds  # other work on the machine does not count
 
     while spent() < seconds:
-        made = evenly(number, seed=seed, budget=budget)
-        how = {"arch": made.netlist.arch_name, "precision": Random(number).choice(PRECISIONS)}
+        generated = evenly(number, seed=seed, budget=budget)
+        how = {"arch": generated.netlist.arch_name, "precision": Random(number).choice(PRECISIONS)}
         how["inputs"] = number
         number += 1
-        Path(TRIED).write_text(made.text)
-        row = {"netlists": number, "seconds": spent(), "ops": len(made.netlist.ops), **how}
+        Path(TRIED).write_text(generated.text)
+        row = {"netlists": number, "seconds": spent(), "ops": len(generated.netlist.ops), **how}
         print(json.dumps(row), flush=True)
-        _bound()
-        if shows(made.text, how, clean):
+        _limit_time()
+        if shows(generated.text, how, clean):
             row["seconds"] = took = spent()
-            ops, text = _reduced(made.netlist, partial(shows, how=how, clean=clean))
+            ops, text = _reduce(generated.netlist, partial(shows, how=how, clean=clean))
             return {**row, "left": ops, "reduce": spent() - took, "text": text}
     return {"netlists": number, "seconds": spent(), "ops": None}
 
 
 def shows(text: str, how: dict[str, Any], clean: "Clean") -> bool:
-    """Whether a netlist gives other bits than the plain definitions, or fails, as the unchanged package does not."""
+    """Return whether a netlist gives other bits than the plain definitions, or fails, where the unchanged package does
+    neither."""
     try:
-        found = _digest(text, how)
+        result = _digest(text, how)
     except Exception as error:  # noqa: BLE001 - a kernel that fails shows its bug, too
-        found = type(error).__name__
+        result = type(error).__name__
     expected = clean.digest(text, how)
-    return expected != "" and found != expected
+    return expected != "" and result != expected
 
 
-def _bound() -> None:
-    """Ends this process where it takes too long from here on."""
+def _limit_time() -> None:
+    """End this process if it takes too long from here on."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
 
 
 def _digest(text: str, how: dict[str, Any]) -> str:
-    """Of all outputs of a run, and their names."""
+    """Return a digest of all outputs of a run and their names."""
     from plain_definitions import outputs
 
-    found = outputs(text, how["precision"], how["arch"], how["inputs"])
+    arrays = outputs(text, how["precision"], how["arch"], how["inputs"])
     digest = hashlib.sha256()
-    for name, words in sorted(found.items()):
+    for name, words in sorted(arrays.items()):
         digest.update(f"{name} {words.shape}".encode())
         digest.update(words.tobytes())
     return digest.hexdigest()
 
 
 class Clean:
-    """The unchanged package in a process of its own. What it says is kept for the hunts after the first."""
+    """The unchanged package in a process of its own. Its answers are stored for further hunts."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        """Of its processor time, also where somebody asked before."""
+        """The processor time of all answers, also of stored ones."""
         self._process: subprocess.Popen[str] | None = None
 
     def digest(self, text: str, how: dict[str, Any]) -> str:
-        """Of the definitions' outputs; "" where its kernels give others."""
+        """Return the digest of the definitions' outputs; "" if the kernels of the unchanged package give others."""
         question = json.dumps({"text": text, "how": how})
-        kept = Path(os.environ["PLANTED_ANSWERS"]) / hashlib.sha256(question.encode()).hexdigest()
-        if not kept.exists():
-            kept.write_text(self._asked(question))
-        answer = json.loads(kept.read_text())
+        stored = Path(os.environ["PLANTED_ANSWERS"]) / hashlib.sha256(question.encode()).hexdigest()
+        if not stored.exists():
+            stored.write_text(self._ask(question))
+        answer = json.loads(stored.read_text())
         self.seconds += answer["seconds"]
         return answer["digest"]
 
-    def _asked(self, question: str) -> str:
+    def _ask(self, question: str) -> str:
+        """Send a question to the process, which is started first, and return its answer."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, "--clean"],
@@ -161,7 +165,7 @@ class Clean:
 
 
 def _answer() -> None:
-    """What the unchanged package says, line by line."""
+    """Answer the questions on standard input with the unchanged package, line by line."""
     from plain_definitions import definitions
 
     for line in sys.stdin:
@@ -174,8 +178,8 @@ def _answer() -> None:
         print(json.dumps({"digest": digest, "seconds": time.process_time() - start}), flush=True)
 
 
-def _reduced(netlist, fails):
-    """Ops of the smallest netlist that still fails, and its text."""
+def _reduce(netlist, fails):
+    """Return the number of ops of the smallest netlist that still fails, and its text."""
     from buda_emu.testing.reduce.search import Outcome, reduce_netlist
 
     class Here:
@@ -186,69 +190,72 @@ def _reduced(netlist, fails):
 
         def run(self, texts: list[str]) -> list[Outcome]:
             self.count += len(texts)
-            _bound()
+            _limit_time()
             return [Outcome(1 if fails(text) else 0) for text in texts]
 
-    found = reduce_netlist(netlist, Here(), most_trials=MOST_TRIALS["in one process"])  # type: ignore[arg-type]
-    return len({op.written_name for op in found.netlist.ops.values()}), found.text
+    smallest = reduce_netlist(netlist, Here(), most_trials=MOST_TRIALS["in one process"])  # type: ignore[arg-type]
+    return len({op.written_name for op in smallest.netlist.ops.values()}), smallest.text
 
 
 # ---------------------------------------------------------------------------------------- which kernels have changed
 def keep_changed_kernels_apart(path: str, line: int) -> None:
-    """Machine code of kernels that call the mutated function gets names of its own; of all others it is what there is:
-    the names of files say nothing of the helpers that a kernel calls."""
+    """Give the machine code of kernels that call the mutated function names of their own. All other kernels are loaded
+    as they are: the names of files do not tell of the helpers that a kernel calls."""
     from buda_emu.arithmetic.jit.machine_code import disk_cache
 
     place = disk_cache.place
 
-    def placed(function: Any, variant: str) -> str | None:
-        found = place(function, variant)
-        changed = found is not None and any(is_of(code, path, line) for code in _called(function))
-        return f"{found.removesuffix('.o')}-mutant.o" if found is not None and changed else found
+    def place_apart(function: Any, variant: str) -> str | None:
+        file_name = place(function, variant)
+        if file_name is not None and any(has_line(code, path, line) for code in _callees(function)):
+            return f"{file_name.removesuffix('.o')}-mutant.o"
+        return file_name
 
-    disk_cache.place = placed
+    disk_cache.place = place_apart
 
 
-def is_of(code: Any, path: str, line: int) -> bool:
-    """Whether a function's code has the line."""
+def has_line(code: Any, path: str, line: int) -> bool:
+    """Return whether a function's code has a line."""
     lines = [number for *_, number in code.co_lines() if number is not None]
     return code.co_filename == path and min(lines) <= line <= max(lines)
 
 
-def _called(function: Any) -> Iterator[Any]:
-    """Codes of a function and of all that it may call, by the names in it."""
+def _callees(function: Any) -> Iterator[Any]:
+    """Yield the codes of a function and of all functions that it may call, by the names in it."""
     left = [function]
     seen = set[int]()
     while left:
-        one = left.pop()
-        one = getattr(one, "py_func", one)
-        if id(one) in seen or not hasattr(one, "__code__"):
+        caller = left.pop()
+        caller = getattr(caller, "py_func", caller)
+        if id(caller) in seen or not hasattr(caller, "__code__"):
             continue
-        seen.add(id(one))
-        yield one.__code__
-        names = one.__code__.co_names
-        found = [one.__globals__.get(name) for name in names] + [cell.cell_contents for cell in one.__closure__ or ()]
-        modules = [item for item in found if isinstance(item, ModuleType)]
-        left += found + [getattr(item, name, None) for item in modules for name in names]
+        seen.add(id(caller))
+        yield caller.__code__
+        names = caller.__code__.co_names
+        objects = [caller.__globals__.get(name) for name in names]
+        objects += [cell.cell_contents for cell in caller.__closure__ or ()]
+        left += objects
+        for module in objects:
+            if isinstance(module, ModuleType):
+                left += [getattr(module, name, None) for name in names]
 
 
-def is_compiled(mutant: Mutant) -> bool:
-    """Whether the mutated line is in a function that is compiled: a definition of LLVM code is not, nor what only
-    Python calls."""
+def is_in_kernel(mutant: Mutant) -> bool:
+    """Return whether the mutated line is in a function that is compiled. A definition of LLVM code is not, nor is a
+    function that only Python calls."""
     import ast
 
     tree = ast.parse(mutant.path.read_text(encoding="utf-8"))
-    return any(
-        isinstance(item, ast.FunctionDef)
-        and item.lineno <= mutant.line <= (item.end_lineno or 0)
-        and any(isinstance(mark, ast.Name) and mark.id in ("kernel", "helper") for mark in item.decorator_list)
-        for item in tree.body
-    )
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.lineno <= mutant.line <= (node.end_lineno or 0):
+            marks = [mark.id for mark in node.decorator_list if isinstance(mark, ast.Name)]
+            return not {"kernel", "helper"}.isdisjoint(marks)
+    return False
 
 
 # -------------------------------------------------------------------------------------------------- one after the other
 def main() -> int:
-    """Plant, hunt, print."""
+    """Plant mutants, hunt each of them, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
@@ -267,32 +274,38 @@ def main() -> int:
         _answer()
         return 0
     if args.hunt is not None:
-        path, line, most = args.hunt
-        keep_changed_kernels_apart(path, int(line))
-        if args.shows:
-            _bound()
-            return int(shows(Path(args.shows[0]).read_text(), json.loads(args.shows[1]), Clean()))
-        print(json.dumps(hunt(args.seconds, args.seed, json.loads(most))))
-        return 0
-    mutants = planted(args.count, args.seed)
+        return _hunt_here(args)
+    mutants = draw_mutants(args.count, args.seed)
     chosen = [int(word) - 1 for word in args.only.split(",") if word] or range(len(mutants))
-    rows = [_told(number, mutants[number], args) for number in chosen]
-    found = [row for row in rows if row.get("ops")]
-    small = [row for row in found if row["left"] is not None and row["left"] <= 3]
-    print(f"{len(found)} of {len(rows)} found, {len(small)} of them reduced to 3 ops or fewer")
-    return 0 if len(found) >= 0.9 * len(rows) and len(small) == len(found) else 1
+    rows = [_hunt_and_print(number, mutants[number], args) for number in chosen]
+    successes = [row for row in rows if row.get("ops")]
+    small = [row for row in successes if row["left"] is not None and row["left"] <= 3]
+    print(f"{len(successes)} of {len(rows)} found, {len(small)} of them reduced to 3 ops or fewer")
+    return 0 if len(successes) >= 0.9 * len(rows) and len(small) == len(successes) else 1
 
 
-def _told(number: int, mutant: Mutant, args: argparse.Namespace) -> dict[str, Any]:
+def _hunt_here(args: argparse.Namespace) -> int:
+    """Hunt in this process, which has a mutant, or with `--shows` try a single netlist; return the exit status."""
+    path, line, sizes = args.hunt
+    keep_changed_kernels_apart(path, int(line))
+    if args.shows:
+        _limit_time()
+        return int(shows(Path(args.shows[0]).read_text(), json.loads(args.shows[1]), Clean()))
+    print(json.dumps(hunt(args.seconds, args.seed, json.loads(sizes))))
+    return 0
+
+
+def _hunt_and_print(number: int, mutant: Mutant, args: argparse.Namespace) -> dict[str, Any]:
+    """Hunt a mutant in a process of its own, print the result and return it."""
     with _environment(mutant, args.answers or _answers()) as environment:
-        row = _hunted(mutant, Path(environment["XDG_CACHE_HOME"]), environment, args)
-    print(f"{number + 1:2} {mutant}\n   {_said(row)}", flush=True)
+        row = _hunt_in_process(mutant, Path(environment["XDG_CACHE_HOME"]), environment, args)
+    print(f"{number + 1:2} {mutant}\n   {_summarize(row)}", flush=True)
     return row
 
 
 @cache
 def _answers() -> str:
-    """A folder for what the unchanged package says."""
+    """Return a folder for the answers of the unchanged package."""
     import atexit
     import tempfile
 
@@ -303,44 +316,48 @@ def _answers() -> str:
 
 @contextmanager
 def _environment(mutant: Mutant, answers: str) -> Iterator[dict[str, str]]:
-    """Of a hunt, which also knows that of a process without the mutant."""
+    """Provide the environment of a hunt, which also knows that of a process without the mutant."""
     helpers = ROOT / "tests" / "helpers"
     path = os.pathsep.join(map(str, (ROOT, helpers, helpers / "bits", ROOT / "tools")))
     clean = {**os.environ, "PYTHONPATH": path}
     with environment_of(mutant, clean) as changed:
         changed |= {"PLANTED_CLEAN": json.dumps(clean), "PLANTED_ANSWERS": answers}
-        yield changed if is_compiled(mutant) else {**changed, "NUMBA_DISABLE_JIT": "1"}
+        yield changed if is_in_kernel(mutant) else {**changed, "NUMBA_DISABLE_JIT": "1"}
 
 
-def _hunted(mutant: Mutant, folder: Path, environment: dict[str, str], args: argparse.Namespace) -> dict[str, Any]:
-    site = [str(mutant.path), str(mutant.line), json.dumps(BUDGETS[is_compiled(mutant)])]
+def _hunt_in_process(
+    mutant: Mutant, folder: Path, environment: dict[str, str], args: argparse.Namespace
+) -> dict[str, Any]:
+    """Return the result of a hunt in a process that imports the mutant."""
+    site = [str(mutant.path), str(mutant.line), json.dumps(BUDGETS[is_in_kernel(mutant)])]
     words = [sys.executable, __file__, "--seed", str(args.seed), "--hunt", *site]
     searching = [*words, "--seconds", str(args.seconds)]
-    done = subprocess.run(searching, env=environment, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode < 0 and done.stdout:
-        return _of_crash(json.loads(done.stdout.splitlines()[-1]), words, folder, environment)
-    if done.returncode:
-        said = done.stderr.strip()[-200:] or f"ended with {done.returncode}"
-        return {"netlists": 0, "seconds": 0.0, "ops": None, "error": said}
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(searching, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    if process.returncode < 0 and process.stdout:
+        return _of_crash(json.loads(process.stdout.splitlines()[-1]), words, folder, environment)
+    if process.returncode:
+        message = process.stderr.strip()[-200:] or f"ended with {process.returncode}"
+        return {"netlists": 0, "seconds": 0.0, "ops": None, "error": message}
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def _of_crash(row: dict[str, Any], words: list[str], folder: Path, environment: dict[str, str]) -> dict[str, Any]:
-    """A mutant that ends the process has shown itself; each trial of the reduction is a process then. `left` is None
-    where the netlist alone does not end one: what lies beside an array hangs on what ran before."""
+    """Reduce the netlist with which a mutant ended the process; each trial is a process. `left` is None if the netlist
+    alone does not end one, since the memory beside an array depends on earlier runs."""
     start = time.monotonic()
     how = json.dumps({name: row[name] for name in ("arch", "precision", "inputs")})
     clean = json.loads(environment["PLANTED_CLEAN"])
-    own = [f"{name}={value}" for name, value in environment.items() if clean.get(name) != value]
-    check = f"{shlex.join(['env', *own, *words, '--shows'])} {{}} {shlex.quote(how)}"
+    changes = [f"{name}={value}" for name, value in environment.items() if clean.get(name) != value]
+    check = f"{shlex.join(['env', *changes, *words, '--shows'])} {{}} {shlex.quote(how)}"
     command = [sys.executable, "-m", "buda_emu", "reduce", str(folder / TRIED), "--check", check, "--any-failure"]
     options = ["--arch", row["arch"], "--trials", str(MOST_TRIALS["a process each"]), "--timeout", "600", "-q"]
-    done = subprocess.run([*command, *options, "--json", "small.json"], cwd=folder, check=False, env=clean)
-    left = None if done.returncode else json.loads((folder / "small.json").read_text())["sizes"]["ops"]["after"]
+    process = subprocess.run([*command, *options, "--json", "small.json"], cwd=folder, check=False, env=clean)
+    left = None if process.returncode else json.loads((folder / "small.json").read_text())["sizes"]["ops"]["after"]
     return {**row, "left": left, "reduce": time.monotonic() - start, "crash": True}
 
 
-def _said(row: dict[str, Any]) -> str:
+def _summarize(row: dict[str, Any]) -> str:
+    """Return the result of a hunt as a sentence."""
     if row.get("error"):
         return f"no hunt: {row['error']}"
     if not row["ops"]:

@@ -32,12 +32,12 @@ def main() -> int:
     parser.add_argument("version", nargs="*", help="of numba; the newest if none is given")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="what pytest runs")
     args = parser.parse_args()
-    passed = [tried(version, args.tests) for version in args.version or [""]]
+    passed = [try_version(version, args.tests) for version in args.version or [""]]
     return int(not all(passed))
 
 
-def tried(version: str, tests: tuple[str, ...]) -> bool:
-    """Whether the tests pass with this version ("": the newest), in a new environment."""
+def try_version(version: str, tests: tuple[str, ...]) -> bool:
+    """Return whether the tests pass with a version of numba ("": the newest) in a new environment."""
     with tempfile.TemporaryDirectory(prefix="buda-emu-numba-") as folder:
         environment = Path(folder, "environment")
         venv.create(environment, with_pip=True)
@@ -45,23 +45,25 @@ def tried(version: str, tests: tuple[str, ...]) -> bool:
         pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         variables = os.environ | {"XDG_CACHE_HOME": str(Path(folder, "caches")), "BUDA_EMU_SHARED": folder}
         numba = f"numba=={version}" if version else "numba"  # beyond our bound, too
-        done = (
+        passed = (
             _run([*pip, "--editable", str(ROOT), *NEEDED], variables)
             and _run([*pip, "--upgrade", numba], variables)
             and _run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], variables)
         )
-        print(f"{_versions(python)}: {'passed' if done else 'FAILED'}", flush=True)
-        return done
+        print(f"{_versions(python)}: {'passed' if passed else 'FAILED'}", flush=True)
+        return passed
 
 
 def _run(command: list[str], variables: Mapping[str, str]) -> bool:
+    """Return whether a command succeeds."""
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
 
 def _versions(python: str) -> str:
+    """Return the versions of numba, llvmlite and numpy in an environment."""
     code = "import numba, llvmlite, numpy\nfor n in numba, llvmlite, numpy: print(n.__name__, n.__version__, end=' ')"
-    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "no numba"
+    process = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return process.stdout.strip() or "no numba"
 
 
 if __name__ == "__main__":

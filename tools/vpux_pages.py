@@ -51,7 +51,7 @@ architecture: 37XX, or that of `--arch`.
 
 
 def vpux_pages(table: Table) -> dict[str, str]:
-    """Name of each page, and its text."""
+    """Return the text of each page by its name."""
     return {
         "other-compilers/vpux-ops.md": OPS_PAGE.format(tables="\n".join(_ops(table))),
         "other-compilers/vpux-kernels.md": KERNELS_PAGE.format(tables="\n".join(_kernels(table))),
@@ -60,6 +60,7 @@ def vpux_pages(table: Table) -> dict[str, str]:
 
 
 def _ops(table: Table) -> Iterable[str]:
+    """Yield a section for each role of ops."""
     for role, meaning in ROLES.items():
         rows = [(f"`{spec.name}`", spec.summary, _form(spec.formats)) for spec in OPS.values() if spec.role == role]
         note = " Never emulated: " + ", ".join(f"`{name}`" for name in NEVER_MOVES) + "." if role == "dma" else ""
@@ -69,19 +70,21 @@ def _ops(table: Table) -> Iterable[str]:
 
 
 def _form(formats: Sequence[str]) -> str:
+    """Return the forms of an op for a cell."""
     if formats == ("kernel",):
         return "`{} @kernel`, clauses in any order, `on tile N`, `->T`, `{..}`"
-    return " or ".join(f"`{item}`" for item in formats)
+    return " or ".join(f"`{form}`" for form in formats)
 
 
 def _kernels(table: Table) -> Iterable[str]:
+    """Yield a section for each family of kernels."""
     families = dict.fromkeys(kernel.family for kernel in KERNELS.values())
     for name in families:
         rows = [
             (
                 f"`{kernel.name}`",
                 f"{kernel.inputs} / {kernel.outputs}",
-                " ".join(f"`{item}`" for item in kernel.attributes) or "-",
+                " ".join(f"`{attribute}`" for attribute in kernel.attributes) or "-",
                 kernel.summary,
                 "yes" if kernel.exact else "",
             )
@@ -92,11 +95,12 @@ def _kernels(table: Table) -> Iterable[str]:
 
 
 def _rules(table: Table) -> str:
+    """Return the page of rules."""
     rows = [(rule.id, rule.severity, rule.stage, rule.summary, rule.fix) for rule in sorted_rules()]
     stages = "\n".join(f"* `{name}`: {meaning}" for name, meaning in BOOK.stages.items())
     return RULES_PAGE.format(table=table(("rule", "severity", "kind", "refused when", "to do"), rows), stages=stages)
 
 
 def sorted_rules() -> list[Rule]:
-    """By number."""
+    """Return the rules by number."""
     return sorted(BOOK.rules.values(), key=lambda rule: rule.id)

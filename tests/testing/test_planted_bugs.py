@@ -28,7 +28,7 @@ def in_product():
 
 
 def test_what_is_planted_is_of_kernels_that_netlists_run():
-    found = planted_bugs.planted(20, 0)
+    found = planted_bugs.draw_mutants(20, 0)
     assert len(found) == len({mutant.key for mutant in found}) == 20
     for mutant in found:
         package, room, *inside = mutant.path.relative_to(planted_bugs.PACKAGE).parts
@@ -41,7 +41,7 @@ def test_what_no_netlist_can_show_is_of_today_and_left_out():
     for path, source, change in planted_bugs.UNSEEN:
         there = [item.key for item in at_lines(PACKAGE / path, {source})]
         assert (path, source, change) in there
-    assert not {mutant.key for mutant in planted_bugs.planted(20, 0)} & planted_bugs.UNSEEN.keys()
+    assert not {mutant.key for mutant in planted_bugs.draw_mutants(20, 0)} & planted_bugs.UNSEEN.keys()
 
 
 @pytest.mark.parametrize("register", [name for name, family in REGISTERS.items() if family == "a"])
@@ -56,12 +56,12 @@ def test_a_sum_of_zeros_has_a_lower_exponent_than_what_it_is_added_to(register, 
 
 def test_what_calls_the_changed_function_is_known():
     mutant = in_product()
-    assert planted_bugs.is_compiled(mutant)
+    assert planted_bugs.is_in_kernel(mutant)
     assert any(
-        planted_bugs.is_of(code, str(mutant.path), mutant.line) for code in planted_bugs._called(depthwise_tiles)
+        planted_bugs.has_line(code, str(mutant.path), mutant.line) for code in planted_bugs._callees(depthwise_tiles)
     )
     assert not any(
-        planted_bugs.is_of(code, str(mutant.path), mutant.line) for code in planted_bugs._called(clear_outside)
+        planted_bugs.has_line(code, str(mutant.path), mutant.line) for code in planted_bugs._callees(clear_outside)
     )
 
 
@@ -70,7 +70,7 @@ def test_definitions_of_llvm_code_are_not_compiled():
     mutants = sample([PACKAGE / "arithmetic/kernels/tensix/functions/lanes.py"], None, 0)
     mutants_of_definitions = [mutant for mutant in mutants if mutant.line >= first_line]
     assert mutants_of_definitions
-    assert not any(planted_bugs.is_compiled(mutant) for mutant in mutants_of_definitions)
+    assert not any(planted_bugs.is_in_kernel(mutant) for mutant in mutants_of_definitions)
 
 
 class Always:
@@ -110,7 +110,9 @@ def test_a_bug_that_ends_the_process_is_found_and_reduced(tmp_path):
 @pytest.mark.slow
 def test_a_planted_bug_is_found_and_reduced():
     """That of a product, by its kernel that is compiled anew."""
-    number = next(n for n, item in enumerate(planted_bugs.planted(20, 2), 1) if item.path.name == "tile_product.py")
+    number = next(
+        n for n, item in enumerate(planted_bugs.draw_mutants(20, 2), 1) if item.path.name == "tile_product.py"
+    )
     command = [sys.executable, TOOL, "--seed", "2", "--only", str(number), "--seconds", "150"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -57,7 +57,7 @@ def _running(folder: Path) -> Path:
 
 @contextmanager
 def _caches(kernels: Path | None) -> Iterator[str]:
-    """Folders of caches for one mutant: what it keeps there nobody reads. These kernels are linked."""
+    """Provide folders of caches for one mutant, in which kernels are linked; nobody else reads what it stores there."""
     folder = tempfile.mkdtemp(prefix="buda-emu-mutant-", dir=kernels and kernels.parent.parent)
     if kernels:
         with suppress(OSError, shutil.Error):  # others may clean up meanwhile
@@ -70,66 +70,69 @@ def _caches(kernels: Path | None) -> Iterator[str]:
 
 @cache
 def _kernels() -> Path | None:
-    """Where the user's kernels lie that this version compiled."""
+    """Return the folder of the kernels that this version compiled for the user; None if there is none."""
     module = "buda_emu.arithmetic.jit.machine_code.disk_cache"
-    code = f"from {module} import cache_folder as found; print(found() or '', end='')"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout
-    return Path(told) if told else None
+    code = f"from {module} import cache_folder; print(cache_folder() or '', end='')"
+    folder = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout
+    return Path(folder) if folder else None
 
 
-def import_changed(mutant: Mutant, folder: Path) -> None:
-    """From now on this process, and those that it starts in whatever environment, import the changed module."""
-    changed = _changed(mutant, folder)
+def use_mutant(mutant: Mutant, folder: Path) -> None:
+    """Make this process import the mutant from now on, and the processes that it starts, whatever their environment."""
+    changed = _write_mutant(mutant, folder)
     os.environ.update(_with_mutant(os.environ, changed))
     runpy.run_path(str(IMPORTER / "sitecustomize.py"))
     start = subprocess.Popen.__init__
 
-    def started(process: Any, *args: Any, **options: Any) -> None:
+    def start_with_mutant(process: Any, *args: Any, **options: Any) -> None:
         if options.get("env") is not None:
             options["env"] = _with_mutant(options["env"], changed)
         start(process, *args, **options)
 
-    subprocess.Popen.__init__ = started  # type: ignore[method-assign]
+    subprocess.Popen.__init__ = start_with_mutant  # type: ignore[method-assign]
 
 
 @contextmanager
 def environment_of(mutant: Mutant, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Of a process that imports the mutant, and finds kernels and tables that there are, but keeps none for others."""
+    """Provide the environment of a process that imports the mutant. It finds existing kernels and tables, but stores
+    none for others."""
     kernels = _kernels()
     with _caches(kernels) as folder:
         tables = kernels and kernels.parent / "tables"
         if kernels and tables and tables.exists():
             with suppress(OSError, shutil.Error):
                 shutil.copytree(tables, Path(folder, kernels.parent.name, "tables"), copy_function=os.link)
-        yield {**_with_mutant(environment, _changed(mutant, Path(folder))), "XDG_CACHE_HOME": folder}
+        yield {**_with_mutant(environment, _write_mutant(mutant, Path(folder))), "XDG_CACHE_HOME": folder}
 
 
-def _changed(mutant: Mutant, folder: Path) -> str:
-    """What `BUDA_EMU_MUTANT` says of it; its code is written into the folder."""
+def _write_mutant(mutant: Mutant, folder: Path) -> str:
+    """Write the code of the mutant into the folder, and return the value of `BUDA_EMU_MUTANT` for it."""
     code = folder / "mutant"
     code.write_bytes(marshal.dumps(compile(mutant.tree, str(mutant.path), "exec")))
     return f"{mutant.module}={code}"
 
 
 def _with_mutant(environment: Mapping[str, str], changed: str) -> dict[str, str]:
+    """Return an environment whose processes import the mutant."""
     paths = [str(IMPORTER), *filter(None, [environment.get("PYTHONPATH")])]
     return {**environment, "BUDA_EMU_MUTANT": changed, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _wait_for(usual: float) -> None:
-    """End the process if what takes so many seconds waits for what never comes; a busy machine is not a mutant."""
+    """End the process if tests that usually take so many seconds wait for ever. A busy machine is not a mutant, so the
+    limit is generous."""
     signal.alarm(int(WAIT + 20 * usual))
 
 
-def run_in_order(session: Any, tests: Mapping[str, float], folder: Path) -> int:
-    """Run these tests of a pytest session, with the seconds that each takes, in this order, till one fails; returns how
-    many did."""
-    items = {item.nodeid: item for item in session.items}
-    chosen = [items[test] for test in tests]
-    for item, following in zip_longest(chosen, chosen[1:]):
-        _running(folder).write_text(item.nodeid, encoding="utf-8")
-        _wait_for(tests[item.nodeid])
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+def run_in_order(session: Any, seconds: Mapping[str, float], folder: Path) -> int:
+    """Run the tests of a pytest session in the order of `seconds`, which has the time that each takes, until one fails;
+    return the number that failed."""
+    tests = {test.nodeid: test for test in session.items}
+    chosen = [tests[name] for name in seconds]
+    for test, following in zip_longest(chosen, chosen[1:]):
+        _running(folder).write_text(test.nodeid, encoding="utf-8")
+        _wait_for(seconds[test.nodeid])
+        test.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
         if session.testsfailed:
             break
     return session.testsfailed

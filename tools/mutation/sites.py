@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -30,7 +31,7 @@ Change = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed module: where, and what became what."""
+    """A changed module, with the place and the text of the change."""
 
     path: Path
     line: int
@@ -38,33 +39,33 @@ class Mutant:
     source: str
     tree: ast.Module
     lines: range
-    """The lines of its statement, of a loop or condition those of the head."""
+    """The lines of the statement; of a loop or condition, the lines of its head."""
     at_import: bool
-    """Not inside of a function: it runs when the module is imported."""
+    """True outside of functions: the line runs when the module is imported."""
 
     def __str__(self) -> str:
         return f"{self.path.relative_to(ROOT)}:{self.line}: {self.change}: {self.source}"
 
     @property
     def module(self) -> str:
-        """Its name as it is imported."""
+        """The name by which the module is imported."""
         parts = self.path.relative_to(ROOT).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
     def compiles(self) -> bool:
-        """It changes what makes kernels: none that was made before tells of it."""
+        """True if it changes code that makes kernels: kernels made before do not show the change."""
         inside = self.path.relative_to(PACKAGE).parts
         return inside[0] == "jit" or inside[:2] == ("kernels", "intrinsics")
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """How `tools/mutants.tsv` names it: file, line as it stands, change."""
+        """The key in `tools/mutants.tsv`: file, line as it stands, change."""
         return str(self.path.relative_to(PACKAGE)), self.source, self.change
 
 
 def mutant(path: Path, number: int) -> Mutant:
-    """One of the `count` mutants of a file."""
+    """Return one of the `count` mutants of a file."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     node, change = _sites(tree)[number]
@@ -74,24 +75,32 @@ def mutant(path: Path, number: int) -> Mutant:
     change(node)
     ast.fix_missing_locations(tree)
     source = text.splitlines()[line - 1].strip()
-    return Mutant(path, line, f"{before} -> {ast.unparse(node)}", source, tree, lines, at_import)
+    return Mutant(
+        path=path,
+        line=line,
+        change=f"{before} -> {ast.unparse(node)}",
+        source=source,
+        tree=tree,
+        lines=lines,
+        at_import=at_import,
+    )
 
 
 def count(path: Path) -> int:
-    """How many mutants a file has."""
+    """Return the number of mutants of a file."""
     return len(_sites(ast.parse(path.read_text(encoding="utf-8"))))
 
 
-def sample(paths: Sequence[Path], most: int | None, seed: int) -> list[Mutant]:
-    """Mutants of these files, at most `most`, in the order of the files. Whether a mutant is drawn depends on its line,
-    as it stands: other lines that change leave most of a sample as it was."""
-    every = [ranked for path in paths for ranked in _ranked(path, seed)]
-    chosen = sorted(every)[: len(every) if most is None else most]
-    return [mutant(path, number) for _, path, number in sorted(chosen, key=lambda item: item[1:])]
+def sample(paths: Sequence[Path], limit: int | None, seed: int) -> list[Mutant]:
+    """Return mutants of these files, at most `limit`, in the order of the files. Whether a mutant is drawn depends on
+    the text of its line, so changes of other lines leave most of a sample as it was."""
+    ranked = sorted(chain.from_iterable(_rank_sites(path, seed) for path in paths))
+    chosen = ranked if limit is None else ranked[:limit]
+    return [mutant(path, number) for _, path, number in sorted(chosen, key=lambda entry: entry[1:])]
 
 
 def at_lines(path: Path, sources: Collection[str]) -> Iterator[Mutant]:
-    """The mutants of the lines that read so."""
+    """Yield the mutants of the lines with these texts."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     for number, (node, _) in enumerate(_sites(ast.parse(text))):
@@ -99,7 +108,8 @@ def at_lines(path: Path, sources: Collection[str]) -> Iterator[Mutant]:
             yield mutant(path, number)
 
 
-def _ranked(path: Path, seed: int) -> Iterator[tuple[bytes, Path, int]]:
+def _rank_sites(path: Path, seed: int) -> Iterator[tuple[bytes, Path, int]]:
+    """Yield rank, file and number of the mutants of a file; the rank is a hash of seed, file and line."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     alike = Counter[str]()
@@ -111,41 +121,48 @@ def _ranked(path: Path, seed: int) -> Iterator[tuple[bytes, Path, int]]:
 
 
 def _sites(tree: ast.AST) -> list[tuple[Site, Change]]:
-    """Places that can be changed, and how; -1 is one number."""
-    skipped = {id(inside) for part in _without_effect(tree) for inside in ast.walk(part)}
+    """Return the places that can be changed, and their changes; -1 counts as one number."""
+    skipped: set[int] = set()
+    for part in _without_effect(tree):
+        skipped.update(map(id, ast.walk(part)))
     skipped |= {id(node.operand) for node in ast.walk(tree) if _is_negative_number(node)}
-    nodes = [node for node in ast.walk(tree) if id(node) not in skipped]
-    return [(node, change) for node in nodes for change in _changes(node)]
+    sites: list[tuple[Site, Change]] = []
+    for node in ast.walk(tree):
+        if id(node) not in skipped:
+            sites += [(node, change) for change in _changes(node)]
+    return sites
 
 
-def _place(tree: ast.Module, wanted: ast.AST) -> tuple[range, bool]:
-    """The lines that run it, and whether that is at import."""
+def _place(tree: ast.Module, site: ast.AST) -> tuple[range, bool]:
+    """Return the lines of the statement around a site, and whether it runs at import."""
 
     def search(node: ast.AST, lines: range, at_import: bool) -> tuple[range, bool] | None:
-        if node is wanted:
+        if node is site:
             return lines, at_import
         for field, value in ast.iter_fields(node):
             body = field == "body" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
                     inside = _head(child) if isinstance(child, ast.stmt) else lines
-                    if (found := search(child, inside, at_import and not body)) is not None:
-                        return found
+                    if (place := search(child, inside, at_import and not body)) is not None:
+                        return place
         return None
 
-    found = search(tree, range(0), True)
-    assert found is not None
-    return found
+    place = search(tree, range(0), True)
+    assert place is not None
+    return place
 
 
 def _head(statement: ast.stmt) -> range:
+    """Return the lines of a statement, without its body."""
     inner = getattr(statement, "body", None)
     last = inner[0].lineno - 1 if isinstance(inner, list) else statement.end_lineno
     return range(statement.lineno, max(statement.lineno, last or 0) + 1)
 
 
 def _without_effect(tree: ast.AST) -> Iterator[ast.AST]:
-    """Types, decorators, texts, what an error says, and what cannot happen: no test has to hold them."""
+    """Yield the nodes that no test has to check: types, decorators, texts, messages of errors, and what cannot
+    happen."""
     for node in ast.walk(tree):
         yield from getattr(node, "decorator_list", ())
         if isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert):
@@ -158,27 +175,31 @@ def _without_effect(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _changes(node: ast.AST) -> Iterator[Change]:
+    """Yield the changes of a node."""
     match node:
         case ast.Compare():
             for position, operator in enumerate(node.ops):
                 for other in COMPARISONS[type(operator)]:
                     yield _comparison(position, other)
-        case ast.BinOp() if type(node.op) in OPERATORS and not _is_text_or_type(node):
-            yield _operator
-        case ast.AugAssign() if type(node.op) in OPERATORS:
-            yield _operator
-        case ast.BoolOp():
+        case ast.BinOp() | ast.AugAssign() | ast.BoolOp() if _has_other_operator(node):
             yield _operator
         case ast.UnaryOp() if _is_negative_number(node):
             yield _one_less
         case ast.UnaryOp():
             yield _twice
         case ast.Constant(value=bool()):
-            yield _negated
+            yield _negate
         case ast.Constant(value=int() | float()):
             yield _larger
         case _:
             pass
+
+
+def _has_other_operator(node: ast.BinOp | ast.AugAssign | ast.BoolOp) -> bool:
+    """Return whether another operator can take the place of a node's."""
+    if isinstance(node, ast.BinOp) and _is_text_or_type(node):
+        return False
+    return type(node.op) in OPERATORS
 
 
 def _is_negative_number(node: ast.AST) -> TypeGuard[ast.UnaryOp]:
@@ -186,10 +207,11 @@ def _is_negative_number(node: ast.AST) -> TypeGuard[ast.UnaryOp]:
 
 
 def _is_text_or_type(node: ast.BinOp) -> bool:
+    """Return whether an operator joins texts, or types to a union."""
     inside = list(ast.walk(node))
-    if any(isinstance(item, ast.Constant) and isinstance(item.value, str) for item in inside):
+    if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in inside):
         return True
-    names = {item.id for item in inside if isinstance(item, ast.Name)}
+    names = {part.id for part in inside if isinstance(part, ast.Name)}
     return isinstance(node.op, ast.BitOr) and bool(names & TYPE_NAMES)
 
 
@@ -213,7 +235,7 @@ def _one_less(node: ast.UnaryOp) -> None:
     operand.value -= 1
 
 
-def _negated(node: ast.Constant) -> None:
+def _negate(node: ast.Constant) -> None:
     node.value = not node.value
 
 

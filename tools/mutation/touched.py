@@ -13,15 +13,16 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mutation.sites import PACKAGE, ROOT, Mutant
 
-KEPT = ROOT / ".mutants"
+RECORDS = ROOT / ".mutants"
 OPTIONS = (
     "-p", "no:terminal", "--assert=plain", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider",
 )  # fmt: skip
@@ -69,48 +70,49 @@ ALSO = {
     "spec": ("spec", "arithmetic/formats", "docs/test_pages.py"),
     "support/workers": ("support/workers", "emulator/distributed/test_machines.py"),
 }  # fmt: skip
-"""Tests that hold a room beside those of its own name."""
+"""Further tests of a room, beside those in the folder of its name."""
 
 
 @dataclass
 class Touched:
-    """Tests that pass, by their names, and which of them run which line of which file of a room."""
+    """Tests that pass, by name, and the lines of a room's files that each of them runs."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     """Tests that start processes, in which nothing is recorded."""
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
-    """Of the test files and sources that it was recorded with."""
+    """Digests of the test files and sources with which it was recorded."""
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Tests that may notice a mutant, the likeliest first."""
+        """Return the tests that may notice a mutant, the likeliest first."""
         file = str(mutant.path.relative_to(ROOT))
         lines = self.lines.get(file, {})
         at_line: set[str] = set()
         if not mutant.at_import and self.digests.get(file) == digest(mutant.path):
-            at_line = {test for line in mutant.lines for test in lines.get(line, ())}
+            at_line.update(*(lines.get(line, ()) for line in mutant.lines))
         in_file = self._in_file.get(file, set()) - at_line
-        own = own_tests(mutant.path).relative_to(ROOT).as_posix()
+        file_of_tests = own_tests(mutant.path).relative_to(ROOT).as_posix()
 
         def order(test: str) -> tuple[bool, bool, float]:
-            return test.partition("::")[0] != own, test in self.others, self.seconds[test]
+            return test.partition("::")[0] != file_of_tests, test in self.others, self.seconds[test]
 
-        # What a fixture makes for a whole file is made in its first test, and the others look at it.
+        # A fixture of a file runs in the file's first test, and the other tests use its result.
         files = {test.partition("::")[0] for test in at_line}
         beside = {test for test in self.seconds if test.partition("::")[0] in files} - at_line - in_file
-        # What runs at import, once, everybody may use.
-        rest = (self.seconds.keys() if mutant.at_import else self.others) - at_line - in_file - beside
-        return [test for part in (at_line, in_file, beside, rest) for test in sorted(part, key=order)]
+        # Every test may use the results of code that runs once, at import.
+        others = (self.seconds.keys() if mutant.at_import else self.others) - at_line - in_file - beside
+        parts = (at_line, in_file, beside, others)
+        return list(chain.from_iterable(sorted(part, key=order) for part in parts))
 
     @cached_property
     def _in_file(self) -> Mapping[str, set[str]]:
-        """Tests that run a line of a file, by file."""
-        return {file: {test for tests in lines.values() for test in tests} for file, lines in self.lines.items()}
+        """The tests that run a line of a file, by file."""
+        return {file: set(chain.from_iterable(lines.values())) for file, lines in self.lines.items()}
 
 
 def own_tests(path: Path) -> Path:
-    """The file of tests of the same name as a source."""
+    """Return the file of tests with the name of a source."""
     inside = path.relative_to(PACKAGE)
     return ROOT / "tests" / inside.parent / f"test_{inside.name}"
 
@@ -123,12 +125,12 @@ def room_of(path: Path) -> str:
 
 
 def digest(path: Path) -> str:
-    """Of a file's content."""
+    """Return a digest of a file's content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def likely(path: Path) -> set[str]:
-    """Files of tests that name a source, or a folder that it is in: as their own name, or where they import."""
+    """Return the files of tests that name a source or a folder around it, in their own name or in an import."""
     room = room_of(path.relative_to(PACKAGE))
     inside = path.relative_to(PACKAGE / room).with_suffix("").parts
     above = re.escape(".".join([*room.split("/"), *inside[:-1]]))
@@ -142,61 +144,94 @@ def likely(path: Path) -> set[str]:
 
 
 def _files_of_tests(room: str) -> list[Path]:
-    places = [ROOT / "tests" / name for name in ALSO.get(room, (room,))]
-    return [path for place in places for path in ([place] if place.is_file() else place.rglob("test_*.py"))]
+    """Return the files of tests of a room."""
+    paths: list[Path] = []
+    for name in ALSO.get(room, (room,)):
+        place = ROOT / "tests" / name
+        if place.is_file():
+            paths.append(place)
+        else:
+            paths += place.rglob("test_*.py")
+    return paths
 
 
-def touched(room: str, only: Collection[str] | None = None) -> Touched:
-    """Of a room's tests, as they are now: only what changed since the last time runs. `only`: these files of them."""
-    file = room.replace("/", "-")
-    kept = KEPT / f"{file}.json"
+def record(room: str, only: Collection[str] | None = None) -> Touched:
+    """Return the record of a room's tests as they are now. Only tests that changed since the last record run, and of
+    them only those of the files in `only`, if it is given."""
+    stored = RECORDS / f"{room.replace('/', '-')}.json"
     sources_of = PACKAGE / room.removesuffix(COMPILED.removeprefix(UNCOMPILED))
-    known = _read(kept) if kept.exists() else Touched()
-    now = {str(path.relative_to(ROOT)): digest(path) for path in _files_of_tests(room)}
-    gone = {file for file, old in known.digests.items() if file.startswith("tests/") and now.get(file) != old}
-    known = _without(known, gone)
-    new = sorted(name for name in now.keys() - known.digests.keys() if only is None or name in only)
-    if new:
-        KEPT.mkdir(exist_ok=True)
-        part = KEPT / f"{file}.part.json"
-        command = [sys.executable, "-m", "mutation.touched", room, str(sources_of), str(part), *new]
-        with tempfile.TemporaryDirectory() as empty:  # what is compiled already runs no line of what compiles
-            environment = os.environ | ({"XDG_CACHE_HOME": empty} if room in (COMPILED, JIT) else {})
-            subprocess.run(command, cwd=ROOT, env=environment, check=True)
-        _merge(known, _read(part))
-        part.unlink()
-        known.digests |= {file: now[file] for file in new}
-        sources = {str(path.relative_to(ROOT)): digest(path) for path in sources_of.rglob("*.py")}
-        if not known.lines.keys() & known.digests.keys():
-            known.digests |= sources
-        for file in [file for file in known.digests.keys() & sources.keys() if known.digests[file] != sources[file]]:
-            del known.digests[file]  # lines are those of two moments
-        _write(known, kept)
-    return known
+    earlier = _read(stored) if stored.exists() else Touched()
+    digests = {str(path.relative_to(ROOT)): digest(path) for path in _files_of_tests(room)}
+    stale = {file for file, old in earlier.digests.items() if _is_stale(file, old, digests)}
+    result = _without(earlier, stale)
+    new = digests.keys() - result.digests.keys()
+    if only is not None:
+        new &= set(only)
+    if not new:
+        return result
+    _merge(result, _run_recorder(room, sources_of, sorted(new)))
+    result.digests |= {file: digests[file] for file in new}
+    _update_sources(result, sources_of)
+    _write(result, stored)
+    return result
 
 
-def _without(known: Touched, files: Iterable[str]) -> Touched:
-    away = {test for test in known.seconds if test.partition("::")[0] in set(files)}
+def _update_sources(record_of_tests: Touched, folder: Path) -> None:
+    """Add the digests of a room's sources to a new record. A source that has changed since the record began has lines
+    from two moments, so its digest is taken away."""
+    sources = {str(path.relative_to(ROOT)): digest(path) for path in folder.rglob("*.py")}
+    if not record_of_tests.lines.keys() & record_of_tests.digests.keys():
+        record_of_tests.digests |= sources
+    for file, source in sources.items():
+        if record_of_tests.digests.get(file) != source:
+            record_of_tests.digests.pop(file, None)
+
+
+def _is_stale(file: str, old: str, digests: Mapping[str, str]) -> bool:
+    """Return whether a test file has changed, or is gone, since it was recorded."""
+    return file.startswith("tests/") and digests.get(file) != old
+
+
+def _run_recorder(room: str, sources: Path, files: Sequence[str]) -> Touched:
+    """Return what the tests of some files touch; they run in a process of their own."""
+    RECORDS.mkdir(exist_ok=True)
+    part = RECORDS / f"{room.replace('/', '-')}.part.json"
+    command = [sys.executable, "-m", "mutation.touched", room, str(sources), str(part), *files]
+    environment = dict(os.environ)
+    with tempfile.TemporaryDirectory() as empty:
+        if room in (COMPILED, JIT):  # with kernels in the cache, the code that compiles them would not run
+            environment["XDG_CACHE_HOME"] = empty
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    result = _read(part)
+    part.unlink()
+    return result
+
+
+def _without(record_of_tests: Touched, files: Collection[str]) -> Touched:
+    """Return a record without the tests of some files."""
+    left_out = {test for test in record_of_tests.seconds if test.partition("::")[0] in files}
     return Touched(
-        {test: seconds for test, seconds in known.seconds.items() if test not in away},
-        known.others - away,
+        {test: seconds for test, seconds in record_of_tests.seconds.items() if test not in left_out},
+        record_of_tests.others - left_out,
         {
-            file: {line: [test for test in tests if test not in away] for line, tests in lines.items()}
-            for file, lines in known.lines.items()
+            file: {line: [test for test in tests if test not in left_out] for line, tests in lines.items()}
+            for file, lines in record_of_tests.lines.items()
         },
-        {file: value for file, value in known.digests.items() if file not in set(files)},
+        {file: value for file, value in record_of_tests.digests.items() if file not in files},
     )
 
 
-def _merge(known: Touched, more: Touched) -> None:
-    known.seconds |= more.seconds
-    known.others |= more.others
-    for file, lines in more.lines.items():
+def _merge(target: Touched, addition: Touched) -> None:
+    """Add the tests of another record."""
+    target.seconds |= addition.seconds
+    target.others |= addition.others
+    for file, lines in addition.lines.items():
         for line, tests in lines.items():
-            known.lines.setdefault(file, {}).setdefault(line, []).extend(tests)
+            target.lines.setdefault(file, {}).setdefault(line, []).extend(tests)
 
 
 def _read(path: Path) -> Touched:
+    """Return a record from its file."""
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     names = list(data["seconds"])
     lines = {
@@ -206,24 +241,30 @@ def _read(path: Path) -> Touched:
     return Touched(data["seconds"], set(data["others"]), lines, data["digests"])
 
 
-def _write(known: Touched, path: Path) -> None:
-    number = {test: index for index, test in enumerate(known.seconds)}
+def _write(record_of_tests: Touched, path: Path) -> None:
+    """Write a record to its file."""
+    number = {test: index for index, test in enumerate(record_of_tests.seconds)}
     lines = {
         file: {line: [number[test] for test in tests if test in number] for line, tests in lines.items()}
-        for file, lines in known.lines.items()
+        for file, lines in record_of_tests.lines.items()
     }
-    data = {"seconds": known.seconds, "others": sorted(known.others), "lines": lines, "digests": known.digests}
+    data = {
+        "seconds": record_of_tests.seconds,
+        "others": sorted(record_of_tests.others),
+        "lines": lines,
+        "digests": record_of_tests.digests,
+    }
     path.write_text(json.dumps(data), encoding="utf-8")
 
 
 class _Recorder:
-    """A plugin of pytest: each test is a context of coverage.py."""
+    """A plugin of pytest in which each test is a context of coverage.py."""
 
     def __init__(self, sources: str) -> None:
         import coverage
 
         self.coverage = coverage.Coverage(data_file=None, config_file=False, include=[f"{sources}/*"])
-        self.found = Touched()
+        self.touched = Touched()
         self._failed: set[str] = set()
         self._running = ""
         self._spent: Counter[str] = Counter()
@@ -231,30 +272,33 @@ class _Recorder:
         signal.signal(signal.SIGPROF, _too_long)
         start = multiprocessing.process.BaseProcess.start
 
-        def noted(process: Any) -> None:
-            self.found.others.add(self._running)
+        def note_and_start(process: Any) -> None:
+            self.touched.others.add(self._running)
             start(process)
 
-        multiprocessing.process.BaseProcess.start = noted  # type: ignore[method-assign]
+        multiprocessing.process.BaseProcess.start = note_and_start  # type: ignore[method-assign]
 
     @staticmethod
     def pytest_collection_modifyitems(items: list[Any]) -> None:
         cases: dict[str, list[Any]] = {}
-        for item in items:
-            cases.setdefault(_groups(item.nodeid)[0], []).append(item)
-        kept = {id(case) for every in cases.values() for case in every[:: -(-len(every) // MOST_CASES)]}
-        items[:] = [item for item in items if id(item) in kept]
+        for test in items:
+            cases.setdefault(_groups(test.nodeid)[0], []).append(test)
+        chosen: set[int] = set()
+        for group in cases.values():
+            step = -(-len(group) // MOST_CASES)
+            chosen.update(map(id, group[::step]))
+        items[:] = [test for test in items if id(test) in chosen]
 
     def pytest_runtest_setup(self, item: Any) -> None:
         import pytest
 
         signal.setitimer(signal.ITIMER_PROF, LONGEST)
-        if any(self._spent[name] > most for name, most in zip(_groups(item.nodeid), MOST_SECONDS, strict=True)):
+        if any(self._spent[name] > limit for name, limit in zip(_groups(item.nodeid), MOST_SECONDS, strict=True)):
             pytest.skip("it has been recorded for long enough")
 
     def _audit(self, event: str, _: Any) -> None:
         if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
-            self.found.others.add(self._running)
+            self.touched.others.add(self._running)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._running = nodeid
@@ -273,35 +317,37 @@ class _Recorder:
         seconds = round(_processor_seconds() - self._begun, 3)
         self._spent.update(dict.fromkeys(_groups(nodeid), seconds))  # type: ignore[arg-type]
         if nodeid not in self._failed:
-            self.found.seconds[nodeid] = seconds
+            self.touched.seconds[nodeid] = seconds
         self._running = ""
 
     def write(self, path: Path) -> None:
         data = self.coverage.get_data()
         for file in data.measured_files():
-            self.found.lines[str(Path(file).relative_to(ROOT))] = {
-                line: [test for test in tests if test in self.found.seconds]
+            self.touched.lines[str(Path(file).relative_to(ROOT))] = {
+                line: [test for test in tests if test in self.touched.seconds]
                 for line, tests in data.contexts_by_lineno(file).items()
             }
-        self.found.others &= self.found.seconds.keys()
-        _write(self.found, path)
+        self.touched.others &= self.touched.seconds.keys()
+        _write(self.touched, path)
 
 
 def _too_long(*_: object) -> None:
+    """Raise TimeoutError: the test runs longer than any mutant gets."""
     raise TimeoutError("longer than any mutant gets")
 
 
 def _groups(test: str) -> tuple[str, str]:
-    """A test without its case, and its file."""
+    """Return the test without its case, and its file."""
     return test.partition("[")[0], test.partition("::")[0]
 
 
 def _processor_seconds() -> float:
+    """Return the processor seconds of this process and of the children that have ended."""
     return sum(os.times()[:4])  # with those of processes that have ended
 
 
 def main(room: str, sources: str, out: str, *tests: str) -> None:
-    """Run these tests and write what they touch of a room."""
+    """Run some tests, and write the lines of a room that they touch."""
     import pytest
 
     recorder = _Recorder(sources)
@@ -316,7 +362,7 @@ def main(room: str, sources: str, out: str, *tests: str) -> None:
 
 
 def settings_of_hypothesis() -> None:
-    """Few examples, the same each time; a smaller one is of no use here."""
+    """Let Hypothesis draw few examples, the same each time, and shrink none."""
     import hypothesis
 
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)

@@ -9,21 +9,22 @@ import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
-from mutation.forked import import_changed, in_child, run_in_order
+from mutation.forked import in_child, run_in_order, use_mutant
 from mutation.sites import PACKAGE, Mutant
 from mutation.touched import OPTIONS, settings_of_hypothesis
 
 Place = tuple[str, str, int]
-"""Of a function: its file, its qualified name and its first line."""
+"""File, qualified name and first line of a function."""
 
 
 class Warm:
-    """The process, as its parent sees it. It collects the tests of `files`."""
+    """The parent's side of the process, which collects the tests of `files`."""
 
     def __init__(self, files: Collection[str]) -> None:
         self._ours, theirs = multiprocessing.Pipe()
@@ -34,8 +35,8 @@ class Warm:
         theirs.close()
 
     def failing(self, tests: Mapping[str, float], mutant: Mutant) -> str:
-        """The first of these tests, with the seconds that each takes, that fails; "" if none does, or where the mutant
-        cannot be put in place."""
+        """Return the first of these tests, with the seconds that each takes, that fails; "" if none does, or if the
+        mutant cannot be put in place."""
         if mutant.at_import or not tests:
             return ""
         try:
@@ -51,6 +52,7 @@ class Warm:
 
 
 def _serve(requests: Connection, files: Sequence[str]) -> NoReturn:
+    """Collect the tests in this process, and answer requests until the parent closes the connection."""
     try:
         import pytest
 
@@ -64,7 +66,7 @@ def _serve(requests: Connection, files: Sequence[str]) -> NoReturn:
 
 
 class _Server:
-    """A plugin of pytest: when all is collected, answers requests."""
+    """A plugin of pytest that answers requests once the tests are collected."""
 
     def __init__(self, requests: Connection) -> None:
         self._requests = requests
@@ -82,19 +84,20 @@ class _Server:
                 return True
 
             def run(folder: Path, tests: Mapping[str, float] = tests, mutant: Mutant = mutant) -> int:
-                import_changed(mutant, folder)
+                use_mutant(mutant, folder)
                 return put(mutant, functions) and run_in_order(session, tests, folder)
 
             self._requests.send(in_child(run, sum(tests.values()), compiled=not mutant.compiles))
 
 
 def _functions() -> dict[Place, list[FunctionType]]:
-    found: dict[Place, list[FunctionType]] = {}
-    for item in gc.get_objects():
-        # asked whether they are one, some objects of others warn
-        if type(item) is FunctionType and item.__code__.co_filename.startswith(str(PACKAGE)):
-            found.setdefault(_place(item.__code__), []).append(item)
-    return found
+    """Return the package's functions by their place."""
+    functions: dict[Place, list[FunctionType]] = {}
+    for entry in gc.get_objects():
+        # not isinstance: it makes some objects of other packages warn
+        if type(entry) is FunctionType and entry.__code__.co_filename.startswith(str(PACKAGE)):
+            functions.setdefault(_place(entry.__code__), []).append(entry)
+    return functions
 
 
 def _place(code: CodeType) -> Place:
@@ -102,8 +105,8 @@ def _place(code: CodeType) -> Place:
 
 
 def put(mutant: Mutant, functions: dict[Place, list[FunctionType]]) -> bool:
-    """Give the functions of a module that the mutant changes their changed code; False where one of them has its place
-    in common with another."""
+    """Give the functions of a module that the mutant changes their changed code; return False if another function has
+    the same place."""
     path = str(mutant.path)
     before = _inside(compile(mutant.path.read_bytes(), path, "exec"))
     after = _inside(compile(mutant.tree, path, "exec"))
@@ -119,5 +122,6 @@ def put(mutant: Mutant, functions: dict[Place, list[FunctionType]]) -> bool:
 
 
 def _inside(code: CodeType) -> list[CodeType]:
-    inner = [item for item in code.co_consts if isinstance(item, CodeType)]
-    return inner + [deeper for item in inner for deeper in _inside(item)]
+    """Return the codes of all functions inside a code, the outer ones first."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return [*inner, *chain.from_iterable(map(_inside, inner))]
