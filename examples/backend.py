@@ -84,6 +84,6 @@ class Backend:
         return self._queues[name]
 
 
-def _hold(status: api.BackendStatusCode, what: str) -> None:
+def _hold(status: api.BackendStatusCode, call: str) -> None:
     if status != api.BackendStatusCode.Success:
-        raise BackendError(f"{what}: {status.name}")  # the reason is in the log
+        raise BackendError(f"{call}: {status.name}")  # the reason is in the log

@@ -37,7 +37,7 @@ class Point:
 
 
 def write_curve(path: Path, points: Sequence[Point], title: str) -> None:
-    """What the ending of the name says: .svg or .json."""
+    """Write the picture or the data, by the ending of the name: .svg or .json."""
     if path.suffix == ".json":
         content = json.dumps({"title": title, "epochs": [asdict(point) for point in points]}, indent=2) + "\n"
     else:
@@ -46,12 +46,12 @@ def write_curve(path: Path, points: Sequence[Point], title: str) -> None:
 
 
 def curve_svg(points: Sequence[Point], title: str) -> str:
-    """Two panels in one picture that needs nothing else."""
+    """Return both panels as one SVG that needs no other file."""
     size = f'width="{2 * WIDTH}" height="{HEIGHT}" viewBox="0 0 {2 * WIDTH} {HEIGHT}"'
-    most = max(max(point.device_loss, point.numpy_loss) for point in points)
-    losses = [0.5 * i for i in range(floor(2 * most) + 2)]
-    least = min(min(point.device_accuracy, point.numpy_accuracy) for point in points)
-    accuracies = [i / 10 for i in range(min(floor(10 * least), 9), 11)]
+    largest = max(max(point.device_loss, point.numpy_loss) for point in points)
+    losses = [0.5 * i for i in range(floor(2 * largest) + 2)]
+    smallest = min(min(point.device_accuracy, point.numpy_accuracy) for point in points)
+    accuracies = [i / 10 for i in range(min(floor(10 * smallest), 9), 11)]
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="lc" role="img" {size}>',

@@ -56,25 +56,25 @@ class GPT(nn.Module):
         if past:
             earlier = torch.where(torch.arange(self.length) < positions[:, :1], 0.0, FAR)
             mask = torch.cat([earlier.expand(n, self.length), mask], 1)
-        kept = []
+        window = []
         for number, block in enumerate(self.blocks):
-            x, *own = block(x, mask, *past[2 * number : 2 * number + 2])
-            kept += own
+            x, *keys_and_values = block(x, mask, *past[2 * number : 2 * number + 2])
+            window += keys_and_values
         scores = self.head(self.last(x))
-        return (scores, *kept) if past else scores
+        return (scores, *window) if past else scores
 
     def window(self, n=32):
-        """Example inputs of a window of n tokens, caches empty."""
+        """Return example inputs of a window of n tokens, with empty caches."""
         empty = torch.zeros(1, self.heads, self.length, self.width // self.heads)
         return torch.zeros(1, n, dtype=torch.int64), torch.arange(n)[None], *[empty] * (2 * len(self.blocks))
 
     def keeps(self):
-        """Which output goes to which cache, as `be.Program` takes it."""
+        """Return the cache that each output goes to, as `be.Program` takes it."""
         return {1 + number: f"past_{number}" for number in range(2 * len(self.blocks))}
 
     @torch.no_grad()
     def greedy(self, prompt, count):
-        """What torch alone generates."""
+        """Return the tokens that torch alone generates."""
         tokens = list(prompt)
         for _ in range(count):
             scores = self(torch.tensor([tokens]), torch.arange(len(tokens))[None])

@@ -31,10 +31,10 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--steps", type=int, default=STEPS)
-    given = parser.parse_args(arguments)
-    pixels, labels = (torch.from_numpy(item) for item in draw(BATCH * given.steps, seed=1))
+    options = parser.parse_args(arguments)
+    pixels, labels = (torch.from_numpy(array) for array in draw(BATCH * options.steps, seed=1))
     batches = list(zip(pixels.split(BATCH), labels.split(BATCH), strict=True))
-    held_out = [torch.from_numpy(item) for item in draw(2048, seed=2)]
+    held_out = [torch.from_numpy(array) for array in draw(2048, seed=2)]
     first = network()
 
     def accuracy(net):
@@ -60,16 +60,16 @@ def main(arguments=None):
     for name, values in losses.items():
         end = sum(values[-20:]) / len(values[-20:])
         print(f"{name:10} loss {values[0]:.3f} -> {end:.3f}, held-out digits told apart: {reached[name]:.1%}")
-    if given.picture:
+    if options.picture:
         smooth = {name: _smooth(values) for name, values in losses.items()}
-        write_lines(given.picture, "Training loss of a digit classifier", [("training loss", smooth)])
+        write_lines(options.picture, "Training loss of a digit classifier", [("training loss", smooth)])
 
 
 def _smooth(values, share=0.15):
-    found = [values[0]]
+    smoothed = [values[0]]
     for value in values[1:]:
-        found.append(found[-1] + share * (value - found[-1]))
-    return found
+        smoothed.append(smoothed[-1] + share * (value - smoothed[-1]))
+    return smoothed
 
 
 if __name__ == "__main__":

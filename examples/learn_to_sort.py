@@ -54,10 +54,10 @@ def main(arguments=None):
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--precision", nargs="+", default=["ideal"], choices=("ideal", "format", "device"))
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     torch.manual_seed(0)
     first = Sorter()
-    batches = [rows(BATCH, seed) for seed in range(given.steps)]
+    batches = [rows(BATCH, seed) for seed in range(options.steps)]
     unseen = rows(UNSEEN, 10**6)
 
     def right(net):
@@ -65,7 +65,7 @@ def main(arguments=None):
             return (net(unseen[0]).argmax(1) == unseen[1]).all(1).float().mean().item()
 
     def rate(step):
-        return RATE * (1 - step / given.steps)
+        return RATE * (1 - step / options.steps)
 
     net = copy.deepcopy(first)
     optimizer = torch.optim.Adam(net.parameters())
@@ -78,19 +78,22 @@ def main(arguments=None):
         optimizer.step()
         losses["torch"].append(loss.item())
     print(f"torch: loss {mean(losses['torch'][-20:]):.3f}, {right(net):.1%} of {UNSEEN} unseen rows sorted", flush=True)
-    for precision in given.precision:
+    for precision in options.precision:
         net = copy.deepcopy(first)
         training = be.compile_training(
             net, (batches[0][0],), loss="cross_entropy", optimizer="adam", learning_rate=rate
         )
-        own = losses[precision] = [training.train_step(x, y, precision=precision) for x, y in batches]
+        losses[precision] = [training.train_step(x, y, precision=precision) for x, y in batches]
         training.load_into(net)
-        print(f"{precision}: loss {mean(own[-20:]):.3f}, {right(net):.1%} of {UNSEEN} unseen rows sorted", flush=True)
+        print(
+            f"{precision}: loss {mean(losses[precision][-20:]):.3f}, {right(net):.1%} of {UNSEEN} unseen rows sorted",
+            flush=True,
+        )
     with torch.no_grad():
         for row, sorted_row in zip(unseen[0][:3].tolist(), net(unseen[0][:3]).argmax(1).tolist(), strict=True):
             print(*row, "->", *sorted_row)
-    if given.picture:
-        write_lines(given.picture, "Training loss of a transformer that learns to sort", [("training loss", losses)])
+    if options.picture:
+        write_lines(options.picture, "Training loss of a transformer that learns to sort", [("training loss", losses)])
 
 
 if __name__ == "__main__":

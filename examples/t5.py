@@ -9,7 +9,7 @@ FAR = -1e9
 
 
 def buckets(distance, both_ways, count=32, furthest=128):
-    """The bucket of each distance between a key and a query."""
+    """Return the bucket of each distance between a key and a query."""
     base = 0
     if both_ways:
         count //= 2
@@ -23,7 +23,7 @@ def buckets(distance, both_ways, count=32, furthest=128):
 
 
 class Norm(nn.Module):
-    """By the root mean square."""
+    """A norm by the root mean square."""
 
     def __init__(self, width):
         super().__init__()
@@ -34,7 +34,7 @@ class Norm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Without scale, as T5 has it."""
+    """Attention without a scale, as in T5."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -53,7 +53,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention to itself, perhaps to the source, and a feed-forward layer."""
+    """Self attention, attention to the source if `cross`, and a feed-forward layer."""
 
     def __init__(self, width, heads, cross):
         super().__init__()
@@ -66,16 +66,18 @@ class Layer(nn.Module):
 
     def forward(self, x, bias, past=None, source=None):
         normal = self.norm(x)
-        own = self.own.keys(normal)
-        keys, values = own if past is None else (torch.cat(pair, 2) for pair in zip(past, own, strict=True))
+        window = self.own.keys(normal)
+        keys, values = window
+        if past is not None:
+            keys, values = (torch.cat(pair, 2) for pair in zip(past, window, strict=True))
         x = x + self.own(normal, keys, values, bias)
         if source is not None:
             x = x + self.cross(self.cross_norm(x), *source, 0.0)
-        return x + self.down(torch.relu(self.up(self.last(x)))), own
+        return x + self.down(torch.relu(self.up(self.last(x)))), window
 
 
 class T5(nn.Module):
-    """Holds the parameters; `Encode` and `Decode` are its two programs."""
+    """The parameters of the model; `Encode` and `Decode` are its two programs."""
 
     def __init__(self, tokens, width, heads, layers, source, length, n=32):
         super().__init__()
@@ -94,7 +96,7 @@ class T5(nn.Module):
         self.decoder_norm = Norm(width)
 
     def bias(self, table, queries, keys, both_ways):
-        """[1, heads, queries, keys]"""
+        """Return the bias of relative positions, [1, heads, queries, keys]."""
         places = buckets(torch.arange(keys)[None] - torch.arange(queries)[:, None], both_ways)
         return table(places).permute(2, 0, 1)[None]
 
@@ -107,19 +109,22 @@ class T5(nn.Module):
         for layer in self.encoder:
             x, _ = layer(x, bias)
         x = self.encoder_norm(x)
-        return [item for layer in self.decoder for item in layer.cross.keys(x)]
+        keys_and_values = []
+        for layer in self.decoder:
+            keys_and_values += layer.cross.keys(x)
+        return keys_and_values
 
     @torch.no_grad()
     def greedy(self, source, prompt, count):
-        """What torch alone generates."""
-        given = self.encode(torch.tensor([source]))
+        """Return the tokens that torch alone generates."""
+        source_keys = self.encode(torch.tensor([source]))
         tokens = list(prompt)
         for _ in range(count):
             n = len(tokens)
             x = self.table(torch.tensor([tokens]))
             bias = self.bias(self.decoder_bias, n, n, False) + torch.full((n, n), FAR).triu(1)
             for number, layer in enumerate(self.decoder):
-                x, _ = layer(x, bias, None, given[2 * number : 2 * number + 2])
+                x, _ = layer(x, bias, None, source_keys[2 * number : 2 * number + 2])
             tokens.append(int(self.scores(x)[0, -1].argmax()))
         return tokens[len(prompt) :]
 
@@ -147,8 +152,8 @@ class Decode(nn.Module):
     def __init__(self, model):
         super().__init__()
         self.model = model
-        whole = model.bias(model.decoder_bias, model.length, model.length, False)[0]  # heads, queries, keys
-        self.register_buffer("rows", whole.permute(1, 0, 2).detach().contiguous())
+        bias = model.bias(model.decoder_bias, model.length, model.length, False)[0]  # heads, queries, keys
+        self.register_buffer("rows", bias.permute(1, 0, 2).detach().contiguous())
 
     def forward(self, tokens, positions, *caches):
         model = self.model
@@ -159,14 +164,14 @@ class Decode(nn.Module):
         near = model.bias(model.decoder_bias, n, n, False) + torch.full((n, n), FAR).triu(1)
         bias = torch.cat([far, near], 3)
         x = model.table(tokens)
-        kept = []
-        given = caches[: 2 * layers]
+        window = []
+        source_keys = caches[: 2 * layers]
         past = caches[2 * layers :]
         for number, layer in enumerate(model.decoder):
-            own = slice(2 * number, 2 * number + 2)
-            x, new = layer(x, bias, past[own], given[own])
-            kept += new
-        return model.scores(x), *kept
+            of_layer = slice(2 * number, 2 * number + 2)
+            x, new = layer(x, bias, past[of_layer], source_keys[of_layer])
+            window += new
+        return model.scores(x), *window
 
     def keeps(self):
         layers = len(self.model.decoder)
@@ -175,6 +180,6 @@ class Decode(nn.Module):
     def example(self):
         model = self.model
         layers = len(self.model.decoder)
-        given = [torch.zeros(1, model.heads, model.source, model.size)] * (2 * layers)
+        source_caches = [torch.zeros(1, model.heads, model.source, model.size)] * (2 * layers)
         past = [torch.zeros(1, model.heads, model.length, model.size)] * (2 * layers)
-        return torch.zeros(1, model.n, dtype=torch.int64), torch.arange(model.n)[None], *given, *past
+        return torch.zeros(1, model.n, dtype=torch.int64), torch.arange(model.n)[None], *source_caches, *past

@@ -40,7 +40,7 @@ SEED = 1
 
 
 class Machine(Protocol):
-    """What the training loop needs of a machine. `Backend` is one, and so is `buda_emu.Emulator`."""
+    """The calls that the training loop needs. `Backend` has them, and so does `buda_emu.Emulator`."""
 
     def push(self, queue: str, array: Floats, /) -> object:
         """Put entries [entries, t, rows, cols] into a queue, or one into a ram."""
@@ -82,15 +82,15 @@ def train_minibatch(machine: Machine, pixels: Floats, labels: Integers) -> float
 
 def classify(machine: Machine, pixels: Floats) -> Integers:
     """The classes that the device's parameters give, 16 entries at a time."""
-    found: list[Integers] = []
+    classes: list[Integers] = []
     for first in range(0, len(pixels), 16 * MICROBATCH):
-        some = pixels[first : first + 16 * MICROBATCH]
-        entries = len(some) // MICROBATCH
-        machine.push("x_eval", _entries(some, entries))
+        batch = pixels[first : first + 16 * MICROBATCH]
+        entries = len(batch) // MICROBATCH
+        machine.push("x_eval", _entries(batch, entries))
         machine.run("run_eval", {"$p_loop_count": entries})
-        scores = machine.pop("scores", entries).reshape(len(some), TILE)
-        found.append(scores[:, :CLASSES].argmax(axis=1))
-    return np.concatenate(found)
+        scores = machine.pop("scores", entries).reshape(len(batch), TILE)
+        classes.append(scores[:, :CLASSES].argmax(axis=1))
+    return np.concatenate(classes)
 
 
 def minibatches(epoch: int) -> Iterator[Integers]:
@@ -133,11 +133,17 @@ def compare(backend: Backend, epochs: int) -> Iterator[Point]:
     for epoch, (numpy_loss, numpy_accuracy) in enumerate(by_numpy):
         loss = train_epoch(backend, pixels, labels, epoch)
         accuracy = _accuracy(classify(backend, held_out), digits)
-        yield Point(epoch + 1, loss, numpy_loss, accuracy, numpy_accuracy)
+        yield Point(
+            epoch=epoch + 1,
+            device_loss=loss,
+            numpy_loss=numpy_loss,
+            device_accuracy=accuracy,
+            numpy_accuracy=numpy_accuracy,
+        )
 
 
-def _accuracy(found: Integers, right: Integers) -> float:
-    return float((found == right).mean())
+def _accuracy(predicted: Integers, expected: Integers) -> float:
+    return float((predicted == expected).mean())
 
 
 def show(points: Iterator[Point]) -> Iterator[Point]:

@@ -43,10 +43,10 @@ def main(arguments=None):
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--precision", default="ideal", choices=("ideal", "format", "device"))
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     torch.manual_seed(0)
     codes = torch.tensor([LETTERS.index(letter) for letter in TEXT * 2])
-    model = GPT(len(LETTERS), WIDTH, 4, LAYERS, LENGTH)
+    model = GPT(tokens=len(LETTERS), width=WIDTH, heads=4, layers=LAYERS, length=LENGTH)
     places = torch.arange(LENGTH)[None].repeat(BATCH, 1)
     random = torch.Generator().manual_seed(1)
 
@@ -60,9 +60,9 @@ def main(arguments=None):
         Learning(model), x, loss="cross_entropy", optimizer="adam", learning_rate=lambda step: RATE / (1 + step / 200)
     )
     losses = []
-    for step in range(given.steps):
+    for step in range(options.steps):
         x, y = batch()
-        losses.append(training.train_step(x, y, precision=given.precision))
+        losses.append(training.train_step(x, y, precision=options.precision))
         if step % 50 == 0:
             print(f"step {step:4} loss {losses[-1]:.3f}", flush=True)
     learned = Learning(model)
@@ -70,10 +70,10 @@ def main(arguments=None):
     model.eval()
     writer = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
     prompt = "a queue "
-    found = writer.generate([LETTERS.index(letter) for letter in prompt], WRITTEN, precision=given.precision)
-    print(prompt + "|" + "".join(LETTERS[code] for code in found))
-    if given.picture:
-        write_lines(given.picture, "Training loss of a tiny GPT", [("training loss", {given.precision: losses})])
+    continuation = writer.generate([LETTERS.index(letter) for letter in prompt], WRITTEN, precision=options.precision)
+    print(prompt + "|" + "".join(LETTERS[code] for code in continuation))
+    if options.picture:
+        write_lines(options.picture, "Training loss of a tiny GPT", [("training loss", {options.precision: losses})])
 
 
 if __name__ == "__main__":

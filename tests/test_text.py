@@ -1,4 +1,4 @@
-"""The text of the package does not become harder to read (tools/text_figures.py)."""
+"""The text of the package, and of the folders beside it, does not become harder to read (tools/text_figures.py)."""
 
 import ast
 

@@ -8,7 +8,7 @@ Needs `onnx`. What is drawn hangs on where the compiler places: run it again whe
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import networkx as nx
@@ -86,6 +86,19 @@ def _rows(nodes: Mapping[str, Node], edges: nx.DiGraph) -> dict[int, list[str]]:
     return rows
 
 
+def _places(
+    rows: Mapping[int, Sequence[str]], wide: Mapping[str, float], full: float
+) -> dict[str, tuple[float, float]]:
+    """Return the middle of the upper edge of each box: rows are centred in the full width."""
+    places: dict[str, tuple[float, float]] = {}
+    for number, row in rows.items():
+        x = (full - sum(wide[name] + GAP for name in row) + GAP) / 2
+        for name in row:
+            places[name] = (x + wide[name] / 2, MARGIN + number * (HEIGHT + GAP))
+            x += wide[name] + GAP
+    return places
+
+
 def graph_svg(graph: Graph) -> str:
     """Return a picture of the graph: nodes in rows by their distance from the inputs, constants beside their
     readers."""
@@ -95,12 +108,7 @@ def graph_svg(graph: Graph) -> str:
     lines = {name: (name, f"{node.op} {list(node.shape)}") for name, node in nodes.items()}
     wide = {name: max(width_of(line, SIZE) for line in pair) + 20 for name, pair in lines.items()}
     full = max(sum(wide[name] + GAP for name in row) for row in rows.values()) + 2 * (MARGIN + ASIDE)
-    places: dict[str, tuple[float, float]] = {}
-    for number, row in rows.items():
-        x = (full - sum(wide[name] + GAP for name in row) + GAP) / 2
-        for name in row:
-            places[name] = (x + wide[name] / 2, MARGIN + number * (HEIGHT + GAP))
-            x += wide[name] + GAP
+    places = _places(rows, wide, full)
     high = max(y for _, y in places.values()) + HEIGHT + MARGIN
     box = f'width="{full:.0f}" height="{high:.0f}" viewBox="0 0 {full:.0f} {high:.0f}"'
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="cg" {box}>', STYLE]

@@ -1,10 +1,11 @@
-"""Measure how the text of the package reads: names, docstrings and folded expressions, by package.
+"""Measure how the text of the project reads: names, docstrings and folded expressions, by package and folder.
 
     python tools/text_figures.py                  print the figures of every package beside the aims
     python tools/text_figures.py --worst FIGURE   print the places that count for one figure, file by file
     python tools/text_figures.py --lower          write limits that are lower than those of tools/text_limits.tsv
 
-`tests/test_text.py` holds every package to its limits. They are a floor: a figure may fall, and must not rise.
+Packages inside `buda_emu` have their own names; `benchmarks`, `examples` and `tools` are folders beside it.
+`tests/test_text.py` holds each of them to its limits. They are a floor: a figure may fall, and must not rise.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGE: Final = ROOT / "buda_emu"
+FOLDERS: Final = ("benchmarks", "examples", "tools")
+"""Folders beside the package whose text is measured, too."""
 LIMITS: Final = ROOT / "tools" / "text_limits.tsv"
 
 VAGUE_NAMES: Final = frozenset({
@@ -176,12 +179,16 @@ def measure_file(path: Path, measurement: Measurement) -> None:
 
 
 def measure_packages() -> dict[str, Measurement]:
-    """Return the counts of each package inside `buda_emu`, by name; files at the top count as `.`."""
+    """Return the counts of each package inside `buda_emu`, by name, and of the folders beside it; files at the top of
+    `buda_emu` count as `.`."""
     packages: dict[str, Measurement] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).parts
         name = parts[0] if len(parts) > 1 else "."
         measure_file(path, packages.setdefault(name, Measurement()))
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            measure_file(path, packages.setdefault(folder, Measurement()))
     return packages
 
 

@@ -7,6 +7,7 @@ merge_results.py RESULTS PARTS     exit code 1 where a netlist failed, 2 where a
 import json
 import sys
 import xml.etree.ElementTree as ET
+from itertools import chain
 from pathlib import Path
 
 
@@ -22,7 +23,7 @@ def main(folder: Path, count: int) -> int:
             text = f"part {part} of {count} was ended early, {document['not_run']} of its netlists were not run"
             print(f"{folder}: {text}", file=sys.stderr)
             return 2
-    cases = [case for document in documents for case in document["cases"]]
+    cases = list(chain.from_iterable(document["cases"] for document in documents))
     merged = {
         **documents[0],
         "cases": sorted(cases, key=lambda case: case["netlist"]),
