@@ -29,7 +29,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -284,7 +284,7 @@ def _round(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _print_changes(old: dict[str, Any], run: dict[str, Any]) -> int:
+def _print_changes(old: Mapping[str, Any], run: Mapping[str, Any]) -> int:
     """Print what differs from an old run beyond noise, and return how many stages got slower."""
     differences = changes(old["ratios"], run["ratios"])
     for change in differences:
