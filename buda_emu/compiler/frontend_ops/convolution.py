@@ -1,12 +1,13 @@
 """Convolutions, pooling and resizing of [N, C, space...] (FRONTEND 2)."""
 
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.core import tap_indices, window_count, window_counts
+from buda_emu.compiler.frontend_ops.core import iterate_tap_indices, tap_indices, window_count, window_counts
 from buda_emu.compiler.graph.builder import Builder, check_index_size
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.registry import composite
@@ -180,6 +181,48 @@ def avg_pool(
     if total or np.all(counts == 1):
         return x
     return b.multiply(x, b.constant(1 / counts))
+
+
+def _first_largest(b: Builder, x: Node, *, kernel: Sequence[int], out: Sequence[int], **options: Any) -> Node:
+    """Return [N, C, taps, out...]: 1 at the first tap of each window that reads its largest element, else 0."""
+    read = b.windows(x, kernel=kernel, out=out, clamp=True, **options)
+    flat = b.reshape(read, shape=(*x.shape[:2], prod(kernel), *out))
+    hit = b.greater_equal(flat, b.reduce_largest(flat, axes=[2]), dtype="float32")
+    earlier = b.cumsum(hit, dim=2, exclusive=True)
+    return b.multiply(hit, b.subtract(1.0, b.relu(earlier, threshold=1.0, mode="max")))
+
+
+@_op
+def max_pool_places(b: Builder, x: Node, *, kernel: Sequence[int], out: Sequence[int], **options: Any) -> Node:
+    """place of the first largest of each window, counted through all spatial dimensions
+
+    Windows are those of `max_pool`.
+    """
+    places = np.arange(prod(x.shape[2:])).reshape(1, 1, *x.shape[2:])
+    read = b.windows(b.constant(places), kernel=kernel, out=out, clamp=True, **options)
+    flat = b.reshape(read, shape=(1, 1, prod(kernel), *out))
+    first = _first_largest(b, x, kernel=kernel, out=out, **options)
+    return b.reduce_sum(b.multiply(first, flat, dtype="float32"), axes=[2], keepdims=False)
+
+
+@_op
+def max_unpool(b: Builder, values: Node, x: Node, *, kernel: Sequence[int], out: Sequence[int], **options: Any) -> Node:
+    """zeros of the shape of x, with the value of each window of x added at its first largest element
+
+    Windows are those of `max_pool`. The gradient of a max pool is this, too.
+    """
+    rank = len(kernel)
+    first = _first_largest(b, x, kernel=kernel, out=out, **options)
+    spread = b.multiply(first, b.reshape(values, shape=(*x.shape[:2], 1, *out)))
+    spread = b.reshape(spread, shape=(*x.shape[:2], *kernel, *out))
+    order = (0, 1, *chain.from_iterable((2 + place, 2 + rank + place) for place in range(rank)))
+    spread = b.transpose(spread, perm=order)  # N, C, k1, o1, k2, o2
+    indices = iterate_tap_indices((x.shape[2:], kernel, out), options, clamp=True)
+    for dim, index in enumerate(indices, 2):
+        shape = spread.shape
+        spread = b.reshape(spread, shape=(*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+        spread = b.linear(spread, dim=dim, matrix=Sparse.gather(index, x.shape[dim]).transpose())
+    return spread
 
 
 @_op

@@ -172,7 +172,10 @@ def tap_indices(
 
 
 def iterate_tap_indices(
-    sizes: tuple[Sequence[int], Sequence[int], Sequence[int]], attrs: Mapping[str, Any], clamp: bool, flipped: bool
+    sizes: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    attrs: Mapping[str, Any],
+    clamp: bool = False,
+    flipped: bool = False,
 ) -> Iterator[Array]:
     """Yield `tap_indices` for each dimension of windows. `sizes` are those of the space, the kernel and the output;
     `flipped` puts the last tap first."""

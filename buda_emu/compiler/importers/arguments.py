@@ -38,6 +38,8 @@ IRRELEVANT: Final[Mapping[str, Mapping[str, str]]] = {
         "empty_like.dtype": "the type of the result, which the reader gives it",
         "full_like.dtype": "the type of the result, which the reader gives it",
         "max_pool2d_with_indices_backward.indices": "the handler finds the largest of each window again",
+        "max_unpool3d.padding": "the pool whose indices it gets tells it",
+        "max_unpool3d.stride": "the pool whose indices it gets tells it",
         "native_group_norm.HxW": "the product of the input's last sizes",
         "new_empty.dtype": "the type of the result, which the reader gives it",
         "new_empty.self": "gives no more than its type and device",

@@ -135,6 +135,15 @@ class Layout:
         return total
 
 
+def main_axis(dim: Dim) -> str:
+    """Return the axis along which a dimension has most of its elements; if several have as many, that of the innermost
+    piece among them."""
+    sizes: dict[str, int] = {}
+    for piece in reversed(dim):
+        sizes[piece.axis] = sizes.get(piece.axis, 1) * piece.size
+    return max(sizes, key=lambda axis: sizes[axis])
+
+
 def standard(shape: Sequence[int], rows: int = 1, columns: int = 1) -> Layout:
     """Return the layout of a shape with the last `columns` dimensions along c, the `rows` dimensions before them along
     r and the others along z, without gaps."""

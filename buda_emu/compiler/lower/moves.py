@@ -19,6 +19,7 @@ from buda_emu.compiler.lower.layout import (
     Piece,
     axes_of,
     dense_layout,
+    main_axis,
     padded_size,
     reshape_layout,
     standard,
@@ -131,9 +132,9 @@ def _sum(low: Lowering, value: LoweredValue, use: Use, flags: tuple[bool, bool])
 
 
 def _order(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:
-    """Return the dimensions along z, rows and columns by the axis of their innermost piece; dimensions without pieces
+    """Return the dimensions along z, rows and columns by the axis of most of their elements; dimensions without pieces
     are where the standard layout has them."""
-    axes = {place: dim[-1].axis for place, dim in enumerate(layout.dims) if dim}
+    axes = {place: main_axis(dim) for place, dim in enumerate(layout.dims) if dim}
     plain = {place: axis for axis, places in zip("zrc", _standard_dims(rank), strict=True) for place in places}
     chosen = {place: axes.get(place, plain[place]) for place in range(rank)}
     by = {axis: [place for place in range(rank) if chosen[place] == axis] for axis in "zrc"}

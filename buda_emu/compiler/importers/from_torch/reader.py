@@ -304,6 +304,8 @@ class Reader:
     def _take_result(self, node: Any, arguments: Sequence[Any]) -> Any:
         """Return one result of an operator, or refuse it if the handler does not give it."""
         output = arguments[0][arguments[1]]
+        if callable(output):  # built where it is read: few models ask for places of the largest
+            output = self._with_types(output(), node.meta.get("val")) if _reads_places_alone(node) else None
         # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
         if output is None and not all("_backward" in str(user.target) for user in node.users):
             self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
@@ -471,6 +473,22 @@ _ON_HOST = (
     "export the model with torch.onnx.export: of an ONNX model, be.compile_in_parts leaves to the host what the device "
     "cannot do"
 )
+_READERS_OF_PLACES = ("max_unpool2d", "max_unpool3d")
+_KEEP_ORDER = ("alias", "clone", "reshape", "squeeze", "unsqueeze", "view", "_unsafe_view")
+"""Operators that keep the elements of a tensor in order."""
+
+
+def _reads_places_alone(node: Any) -> bool:
+    """Return whether the indices of a pool, a node of torch, are read as places alone and never as numbers, which the
+    formats of most models round above 256."""
+    for user in node.users:
+        name = _operator_name(_operator_text(user))
+        is_moved = name in _KEEP_ORDER and _reads_places_alone(user)
+        if not is_moved and not (name in _READERS_OF_PLACES and user.args[0] is not node):
+            return False
+    return True
+
+
 _EMPTY = ("empty", "new_empty")
 """Prefixes of operators that return memory without writing it."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"

@@ -5,7 +5,6 @@ product, too.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from math import prod
 from typing import Any
 
@@ -171,35 +170,7 @@ def max_pool_backward(
 
     Gradient of a max pool of x over two spatial dimensions.
     """
-    options = pool_options(x, 2, kernel, stride, pad, dilation, ceil)
-    rank = len(options["kernel"])
-    count = prod(options["kernel"])
-    read = b.windows(x, clamp=True, **options)
-    flat = b.reshape(read, shape=(*x.shape[:2], count, *options["out"]))
-    top = b.reduce_largest(flat, axes=[2])
-    hit = b.greater_equal(flat, top, dtype="float32")
-    earlier = b.cumsum(hit, dim=2, exclusive=True)
-    first = b.multiply(hit, b.subtract(1.0, b.relu(earlier, threshold=1.0, mode="max")))
-    spread_gradient = b.multiply(first, b.reshape(g, shape=(*g.shape[:2], 1, *g.shape[2:])))
-    gradient = b.reshape(spread_gradient, shape=(*x.shape[:2], *options["kernel"], *options["out"]))
-    order = (0, 1, *chain.from_iterable((2 + place, 2 + rank + place) for place in range(rank)))
-    gradient = b.transpose(gradient, perm=order)  # N, C, k1, o1, k2, o2
-    for place in range(rank):
-        shape = gradient.shape
-        size = x.shape[2 + place]
-        window_options = (
-            options["kernel"][place],
-            options["strides"][place],
-            options["dilations"][place],
-            options["pads"][place],
-            options["out"][place],
-        )
-        index = tap_indices(size, *window_options, clamp=True)
-        matrix = Sparse.gather(index, size).transpose()
-        dim = 2 + place
-        gradient = b.reshape(gradient, shape=(*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
-        gradient = b.linear(gradient, dim=dim, matrix=matrix)
-    return gradient
+    return b.max_unpool(g, x, **pool_options(x, 2, kernel, stride, pad, dilation, ceil))
 
 
 @aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")

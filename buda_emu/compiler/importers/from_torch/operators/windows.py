@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.compiler.frontend_ops.core import iterate_tap_indices
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
@@ -55,9 +56,13 @@ def _max_pool(rank: int) -> Handler:
     def handler(
         b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False
     ) -> Any:
-        """`max_pool`; indices of the largest are not available"""
+        """`max_pool`; indices of the largest for `max_unpool` alone"""
         options = pool_options(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
-        return [_with_batch(b, x, rank, lambda y: b.max_pool(y, **options)), None]
+        pooled = _with_batch(b, x, rank, lambda y: b.max_pool(y, **options))
+        return [
+            pooled,
+            lambda: _with_batch(b, x, rank, lambda y: b.max_pool_places(y, dtype="int64", **options)),
+        ]
 
     return handler
 
@@ -99,6 +104,36 @@ for _rank in (1, 2, 3):
     aten(f"max_pool{_rank}d_with_indices")(_max_pool(_rank))
     aten(f"max_pool{_rank}d")(_drop_indices(_max_pool(_rank)))
     aten(f"avg_pool{_rank}d")(_avg_pool(_rank))
+
+
+@aten("max_unpool2d", "max_unpool3d", whole=True)
+def max_unpool(b: Builder, values: Node, indices: Node, size: Sequence[int]) -> Node:
+    """`max_unpool` by the indices of a `max_pool` whose windows do not overlap
+
+    `size`: the last sizes of the result, in which the indices count. Raises NotSupportedError for other indices, and
+    for windows that overlap.
+    """
+    places = indices
+    while places.op in ("reshape", "identity"):
+        places = b.graph[places.inputs[0]]
+    if places.op != "max_pool_places":
+        raise NotSupportedError("by indices that no max pool of the model gives")
+    x = b.graph[places.inputs[0]]
+    reads = list(iterate_tap_indices((x.shape[2:], places.attrs["kernel"], places.attrs["out"]), places.attrs))
+    for index in reads:
+        inside = index[index >= 0]
+        if np.unique(inside).size < inside.size:
+            raise NotSupportedError("of windows that overlap: several values for one place")
+    spread = b.max_unpool(b.reshape(values, shape=places.shape), x, **places.attrs)
+    result_shape = (*values.shape[: len(values.shape) - len(size)], *size)
+    if tuple(size) != x.shape[2:]:  # places count through the result as they did through x
+        last = np.ravel_multi_index([int(index.max()) for index in reads], x.shape[2:])
+        count = prod(size)
+        if last >= count:
+            raise NotSupportedError(f"to {list(size)}, beyond which the pool of {list(x.shape[2:])} has places")
+        flat = b.reshape(spread, shape=(*x.shape[:2], prod(x.shape[2:])))
+        spread = b.pad(flat, pads=((0, 0), (0, 0), (0, count - flat.shape[2])))
+    return b.reshape(spread, shape=result_shape)
 
 
 @aten("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")
