@@ -183,36 +183,37 @@ def avg_pool(
     return b.multiply(x, b.constant(1 / counts))
 
 
-def _first_largest(b: Builder, x: Node, *, kernel: Sequence[int], out: Sequence[int], **options: Any) -> Node:
+def _first_largest(b: Builder, x: Node, *, kernel: Sequence[int], **options: Any) -> Node:
     """Return [N, C, taps, out...]: 1 at the first tap of each window that reads its largest element, else 0."""
-    read = b.windows(x, kernel=kernel, out=out, clamp=True, **options)
-    flat = b.reshape(read, shape=(*x.shape[:2], prod(kernel), *out))
+    read = b.windows(x, kernel=kernel, clamp=True, **options)
+    flat = b.reshape(read, shape=(*x.shape[:2], prod(kernel), *read.shape[2 + len(kernel) :]))
     hit = b.greater_equal(flat, b.reduce_largest(flat, axes=[2]), dtype="float32")
     earlier = b.cumsum(hit, dim=2, exclusive=True)
     return b.multiply(hit, b.subtract(1.0, b.relu(earlier, threshold=1.0, mode="max")))
 
 
 @_op
-def max_pool_places(b: Builder, x: Node, *, kernel: Sequence[int], out: Sequence[int], **options: Any) -> Node:
+def max_pool_places(b: Builder, x: Node, *, kernel: Sequence[int], **options: Any) -> Node:
     """place of the first largest of each window, counted through all spatial dimensions
 
     Windows are those of `max_pool`.
     """
-    places = np.arange(prod(x.shape[2:])).reshape(1, 1, *x.shape[2:])
-    read = b.windows(b.constant(places), kernel=kernel, out=out, clamp=True, **options)
-    flat = b.reshape(read, shape=(1, 1, prod(kernel), *out))
-    first = _first_largest(b, x, kernel=kernel, out=out, **options)
+    first = _first_largest(b, x, kernel=kernel, **options)
+    places = b.constant(np.arange(prod(x.shape[2:])).reshape(1, 1, *x.shape[2:]))
+    read = b.windows(places, kernel=kernel, clamp=True, **options)
+    flat = b.reshape(read, shape=(1, 1, *first.shape[2:]))
     return b.reduce_sum(b.multiply(first, flat, dtype="float32"), axes=[2], keepdims=False)
 
 
 @_op
-def max_unpool(b: Builder, values: Node, x: Node, *, kernel: Sequence[int], out: Sequence[int], **options: Any) -> Node:
+def max_unpool(b: Builder, values: Node, x: Node, *, kernel: Sequence[int], **options: Any) -> Node:
     """zeros of the shape of x, with the value of each window of x added at its first largest element
 
-    Windows are those of `max_pool`. The gradient of a max pool is this, too.
+    Windows are those of `max_pool`, whose gradient this is, too.
     """
     rank = len(kernel)
-    first = _first_largest(b, x, kernel=kernel, out=out, **options)
+    first = _first_largest(b, x, kernel=kernel, **options)
+    out = first.shape[3:]
     spread = b.multiply(first, b.reshape(values, shape=(*x.shape[:2], 1, *out)))
     spread = b.reshape(spread, shape=(*x.shape[:2], *kernel, *out))
     order = (0, 1, *chain.from_iterable((2 + place, 2 + rank + place) for place in range(rank)))

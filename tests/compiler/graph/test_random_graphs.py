@@ -160,6 +160,12 @@ def pool(m, y, name, **attrs):
     return m.b.emit(name, y, **window(m, y), **attrs)
 
 
+def unpool(m, y, name):
+    y = m.small(y)
+    attrs = window(m, m.image(y))
+    return m.b.emit(name, m.b.max_pool(m.image(y), **attrs), m.image(y), **attrs)
+
+
 def attention(m, y, _):
     y = m.small(y)
     y = m.b.reshape(y, shape=(1, 1, *y.shape) if len(y.shape) == 1 else (1, *y.shape) if len(y.shape) == 2 else y.shape)
@@ -296,7 +302,7 @@ SMOOTH = {
 }  # fmt: skip
 JUMPS = {
     **plain("round", "floor", "ceil", "truncate", "sign", "boolean", "is_nan", "is_infinite", "is_finite"),
-    **plain("round_decimals", decimals=1), "scatter": scattered,
+    **plain("round_decimals", decimals=1), "scatter": scattered, "max_pool_places": pool, "max_unpool": unpool,
     "logical_not": lambda m, y, _: m.b.logical_not(m.b.greater(y, 0.0)),
     **{name: (lambda m, y, name: m.b.emit(name, y, m.pick([y, m.b.constant(np.float32(0.5))])))
        for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "not_less")},

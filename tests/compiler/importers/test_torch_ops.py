@@ -266,6 +266,13 @@ def test_recurrent_layers():
     agrees(torch.nn.GRU(33, 6, batch_first=True), X[:, :3])
 
 
+@pytest.mark.parametrize("run", [torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor])
+def test_a_truth_value_meets_the_last_bit_of_an_integer(run):
+    numbers = torch.tensor([[-3, -2, -1, 0], [1, 2, 3, 250]])
+    agrees(lambda x, y: (run(x > 0, y), run(y, x < 0), run(x > 0, torch.ones(2, 4, dtype=torch.int32))),
+           torch.randn(2, 4), numbers)  # fmt: skip
+
+
 def test_views_of_memory_and_parts_without_elements():
     """Pooling images whose channels lie innermost reads them by strides; rotary positions of all columns leave none."""
 
@@ -338,10 +345,55 @@ def test_masks_leave_the_scores_beside_them(arch, df):
     compiled.close()
 
 
+flex = pytest.importorskip("torch.nn.attention.flex_attention")
+
+
+class Flexible(torch.nn.Module):
+    """Attention whose mask and scores are functions of places."""
+
+    def __init__(self, is_seen, change, **words):
+        super().__init__()
+        self.register_buffer("bias", torch.randn(4, 6, 6))
+        self.blocks = is_seen and flex.create_block_mask(is_seen, None, None, 6, 6, device="cpu")
+        self.change, self.words = change, words
+
+    def _changed(self, score, _, head, query, key):
+        return self.change(score, self.bias[head, query, key], query - key)
+
+    def forward(self, q, k, v):
+        changed = self.change and self._changed
+        return flex.flex_attention(q, k, v, changed, self.blocks, enable_gqa=True, **self.words)
+
+
+HEADS = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
+
+
+@pytest.mark.parametrize("change", [None, lambda score, bias, distance: torch.tanh(score) + 2 * bias - 0.5 * distance])
+@pytest.mark.parametrize("is_seen", [None, lambda _, __, q, k: q >= k, lambda _, h, q, k: (q > k) | (h + k == 4)])
+def test_attention_by_functions_of_places(is_seen, change):
+    """Of the last mask the first row sees nothing but for one head."""
+    agrees(Flexible(is_seen, change, scale=0.3), *HEADS)
+
+
+def _unpool(x, kernel, stride=None, pad=0, *, size=None, ceil=False, dilation=1, keeps=False):
+    """Another value at the place of the largest of each window, and what `keeps` the places as numbers."""
+    rank = len(kernel) if isinstance(kernel, tuple) else 2
+    pool, unpool = (F.max_pool1d, F.max_unpool1d) if rank == 1 else (F.max_pool2d, F.max_unpool2d)
+    largest, places = pool(x, kernel, stride, pad, dilation, ceil, return_indices=True)
+    spread = unpool(largest * 2 + 1, places, kernel, stride, pad, size or x.shape[-rank:])
+    return (spread, places) if keeps else spread
+
+
 @pytest.mark.parametrize(
     ("run", "inputs", "complaint"),
     [
         (torch.nn.MaxPool2d(2, return_indices=True), (IMAGE,), "result 1 of aten.max_pool2d"),
+        (lambda x: _unpool(x, 2, keeps=True), (IMAGE,), "result 1 of aten.max_pool2d"),
+        (lambda x: _unpool(x, 3, 2), (IMAGE[..., :7, :9],), "max_unpool2d.*windows that overlap"),
+        (lambda x: _unpool(x, 2, size=(6, 8)), (IMAGE[..., :7, :9],), r"max_unpool2d.*to \[6, 8\], beyond which"),
+        (lambda x, y: F.max_unpool2d(x, y, 2), (IMAGE, IMAGE.long()), "max_unpool2d.*that no max pool"),
+        (Flexible(None, None, return_lse=True), HEADS, "result 1 of flex_attention"),
+        (Flexible(None, lambda score, *_: torch.special.airy_ai(score)), HEADS, "airy_ai.*flex_attention .an operator"),
         (torch.nn.EmbeddingBag(20, 6), (WORDS[0], torch.tensor([0, 2])), "bags whose sizes are an input"),
         (torch.linalg.det, (torch.randn(3, 3),), "det"),
         (lambda x: torch.as_strided(x[1:], (3,), (1,), 0) * 2, (PAIR,), "elements that its operand does not have"),
@@ -358,6 +410,57 @@ def test_what_cannot_be_is_named(run, inputs, complaint):
     module = run if isinstance(run, torch.nn.Module) else Small(run)
     with pytest.raises(be.UnsupportedError, match=complaint):
         be.compile(module, inputs)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((2, 3, 8, 10), {"kernel": 2}),
+        ((3, 8, 10), {"kernel": 2}),
+        ((2, 5, 12), {"kernel": (3,)}),
+        ((2, 3, 7, 9), {"kernel": 2}),  # the last row and column are in no window
+        ((1, 2, 9, 8), {"kernel": 2, "size": (8, 8)}),
+        ((1, 2, 8, 8), {"kernel": 2, "size": (8, 9)}),  # places count through rows of 9
+        ((2, 2, 9, 8), {"kernel": (3, 2), "stride": (3, 4)}),
+        ((1, 2, 8, 7), {"kernel": 3, "stride": 3, "pad": 1}),
+        ((1, 2, 7, 7), {"kernel": 2, "ceil": True}),
+        ((1, 2, 8, 8), {"kernel": 2, "stride": 4, "dilation": 2}),
+    ],
+)
+def test_values_return_to_the_places_of_the_largest(shape, options):
+    """The first one in a window of several that are equal."""
+    x = torch.randint(-1, 2, shape, generator=torch.Generator().manual_seed(0)).float()
+    agrees(lambda x: _unpool(x, **options), x)
+
+
+def test_volumes_return_to_the_places_of_the_largest():
+    def run(x):
+        largest, places = F.max_pool3d(x, 2, return_indices=True)
+        return F.max_unpool3d(largest, places, 2, output_size=x.shape[-3:])
+
+    agrees(run, torch.randint(-1, 2, (1, 2, 4, 5, 6)).float())
+
+
+def test_a_token_beside_the_pixels_of_a_convolution():
+    """Whose layout has neighbouring pixels in columns, and most of them in rows: there the joined rows stand, too."""
+
+    class Joined(torch.nn.Module):
+        """Patches of an image behind a class token."""
+
+        def __init__(self):
+            super().__init__()
+            self.patches = torch.nn.Conv2d(3, 32, 7, 4, 3)
+            self.token = torch.nn.Parameter(torch.randn(1, 1, 32))
+
+        def forward(self, x):
+            return torch.cat([self.token, self.patches(x).flatten(2).transpose(1, 2)], 1)
+
+    module, image = Joined().eval(), torch.randn(1, 3, 128, 128)
+    compiled = be.compile(module, (image,), effort="low")
+    assert compiled.check(strict=True) == ()
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(image)[0], module(image).numpy(), atol=1e-3)
+    compiled.close()
 
 
 @pytest.mark.parametrize("first", [True, False])

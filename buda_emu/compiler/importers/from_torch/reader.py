@@ -3,7 +3,9 @@ handler."""
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
@@ -225,7 +227,9 @@ class Reader:
             elif node.op == "output":
                 self._outputs(node, signature)
             elif node.op == "get_attr":
-                self._values[node] = None
+                module = attrgetter(node.target)(program.graph_module)
+                is_graph = isinstance(module, torch.fx.GraphModule)
+                self._values[node] = partial(self._call_graph, module) if is_graph else None
         advice: list[str] = []
         if any("(" not in construct for construct in self._refused.counts):  # others say what to do instead
             advice.append(_ON_HOST)
@@ -279,6 +283,24 @@ class Reader:
         except ARGUMENT_ERRORS as error:
             self._refuse(f"{word}{reason_of(error)}", node)
             return _POISONED
+
+    def _call_graph(self, module: Any, *values: Any) -> Any:
+        """Import a graph that an operator runs, such as a mask's function of places, of these `values`, and return its
+        result. They may have more dimensions than the graph was traced with. Raise NotSupportedError if one of its
+        operators is refused."""
+        self._layers |= dict.fromkeys(module.graph.nodes, self._b.scope)
+        operands = iter(values)
+        result = None
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                self._values[node] = next(operands)
+            elif node.op == "call_function":
+                self._values[node] = self._call(node)
+            elif node.op == "output":
+                result = self._argument(node.args[0])
+        if any(part is _POISONED for part in _flatten([result])):
+            raise NotSupportedError("an operator of a function that it calls")
+        return result
 
     def _refuse_unhandled(self, node: Any, word: str) -> None:
         """Report the operator `word` of a node that has no handler, even if one of its operands is refused. One that
@@ -493,7 +515,8 @@ _EMPTY = ("empty", "new_empty")
 """Prefixes of operators that return memory without writing it."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
 ADVICE = {
-    "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",
+    "_local_scalar_dense": "Python decides by values of inputs: use torch.where, give a number that is known before, "
+    "or leave out an input, such as a mask",
     "nonzero": _MASKED,
     "masked_select": _MASKED,
     "_unique2": "the size of its result depends on data",

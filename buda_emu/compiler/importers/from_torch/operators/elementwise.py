@@ -33,25 +33,44 @@ def return_operand(_: Builder, x: Node) -> Node:
 
 
 def _declare_logical(name: str) -> None:
-    """Declare the handlers of `logical_NAME`, for any operands, and `bitwise_NAME`, for bool ones only."""
+    """Declare the handlers of `logical_NAME`, for any operands, and `bitwise_NAME`, for bool ones and integers of which
+    the operator reads or changes the last bit alone."""
 
     def handler(b: Builder, *inputs: Any) -> Node:
         return b.emit(f"logical_{name}", *(_as_bool(b, b.node(operand)) for operand in inputs))
 
     def bitwise(b: Builder, *inputs: Any) -> Node:
         operands = [b.node(operand) for operand in inputs]
-        if any(operand.dtype != "bool" for operand in operands):
+        flags = [operand for operand in operands if operand.dtype == "bool"]
+        numbers = [operand for operand in operands if operand.dtype != "bool"]
+        if len(flags) == len(numbers) == 1:
+            return _change_last_bit(b, name, flags[0], numbers[0])
+        if numbers:
             raise NotSupportedError(f"bits of {', '.join(operand.dtype for operand in operands)}")
         return b.emit(f"logical_{name}", *operands)
 
     handler.__doc__ = f"`logical_{name}` of x != 0"
-    bitwise.__doc__ = f"`logical_{name}`, of bool only"
+    bitwise.__doc__ = f"`logical_{name}` of bool; of bool and an integer by its last bit, `modulo` 2"
+    if name == "not":
+        bitwise.__doc__ = "`logical_not`, of bool only"
     aten(f"logical_{name}")(handler)
     aten(f"bitwise_{name}")(bitwise)
 
 
 for _name in ("not", "and", "or", "xor"):
     _declare_logical(_name)
+
+
+def _change_last_bit(b: Builder, name: str, flag: Node, number: Node) -> Node:
+    """Return the `and`, `or` or `xor` of a truth value, whose other bits are 0, and an integer."""
+    odd = b.modulo(number, 2.0, dtype="float32")
+    if name == "and":
+        return b.multiply(flag, odd, dtype=number.dtype)
+    if name == "or":
+        step = b.subtract(1.0, odd)
+    else:
+        step = b.subtract(1.0, b.multiply(odd, 2.0))
+    return b.add(number, b.multiply(flag, step, dtype="float32"), dtype=number.dtype)
 
 
 def _as_bool(b: Builder, x: Node) -> Node:

@@ -1,6 +1,6 @@
 """Handlers of products of matrices, attention, convolutions, distances of all pairs, and products of three."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,48 @@ def attention(
     if unmasked_rows is None:
         return result
     return b.multiply(result, unmasked_rows, dtype=result.dtype)
+
+
+@aten("flex_attention")
+def flex_attention(
+    b: Builder,
+    q: Node,
+    k: Node,
+    v: Node,
+    change_score: Callable[..., Node],
+    blocks: Sequence[Any],
+    scale: float,
+    _options: Mapping[str, Any],
+    score_buffers: Sequence[Any] = (),
+    mask_buffers: Sequence[Any] = (),
+) -> Any:
+    """`attention` under the mask that the model's function of places gives; a changed score in steps, with `softmax`
+
+    `change_score` builds the changed score from the score and its place (batch, head, query, key); the last of `blocks`
+    builds the mask from the place. The others say which parts of the mask are empty, which changes no result.
+    """
+    batch, heads, queries, keys = q.shape[0], q.shape[1], q.shape[2], k.shape[2]
+    place = [
+        b.constant(np.arange(size, dtype=np.int32).reshape([-1 if dim == axis else 1 for axis in range(4)]))
+        for dim, size in enumerate((batch, heads, queries, keys))
+    ]
+    mask: Node | None = b.retype(blocks[-1](*place, *mask_buffers), "bool")
+    if mask.op == "constant" and mask.value.all():
+        mask = None
+    wide_keys = b.repeat(k, dim=1, times=heads // k.shape[1])
+    scores = b.multiply(b.matmul(q, b.transpose(wide_keys, perm=(0, 1, 3, 2))), float(scale))
+    changed = change_score(scores, *place, *score_buffers)
+    if changed is scores:
+        return [attention(b, q, k, v, mask, scale=scale), None, None]
+    unmasked_rows = None
+    if mask is not None:
+        bias = b.where(mask, 0.0, -np.inf)
+        unmasked_rows = find_unmasked_rows(b, bias, len(bias.shape) - 1)
+        changed = b.add(changed, bias)
+    result = b.matmul(b.softmax(changed, dim=3), b.repeat(v, dim=1, times=heads // v.shape[1]))
+    if unmasked_rows is not None:
+        result = b.multiply(result, unmasked_rows)
+    return [result, None, None]
 
 
 @aten("convolution")
