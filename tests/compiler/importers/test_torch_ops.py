@@ -266,6 +266,16 @@ def test_recurrent_layers():
     agrees(torch.nn.GRU(33, 6, batch_first=True), X[:, :3])
 
 
+@pytest.mark.parametrize("right", [False, True])
+def test_edges_that_are_reached(right):
+    edges, x = torch.tensor([[-1.0, 0.0, 0.0, 2.0], [-3.0, -1.0, 1.0, 1.0]]), torch.randint(-4, 4, (2, 9)).float()
+    agrees(lambda x, edges: (torch.bucketize(x, edges[0], right=right), torch.searchsorted(edges, x, right=right),
+                             torch.bucketize(0.0, edges[0], right=right),
+                             torch.searchsorted(edges[1], x[0], side="right" if right else "left"),
+                             torch.bucketize(x[0], torch.arange(-2.0, 3.0), out_int32=True, right=right)),
+           x, edges)  # fmt: skip
+
+
 @pytest.mark.parametrize("run", [torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor])
 def test_a_truth_value_meets_the_last_bit_of_an_integer(run):
     numbers = torch.tensor([[-3, -2, -1, 0], [1, 2, 3, 250]])

@@ -327,6 +327,30 @@ def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
     return b.retype(one_hot_rows(b, index, count), "int64")
 
 
+@aten("bucketize")
+def bucketize(b: Builder, x: Node, edges: Node, *, right: bool = False) -> Node:
+    """`greater` than each of the edges, summed; with `right` `greater_equal`"""
+    return searchsorted(b, edges, x, right=right)
+
+
+@aten("searchsorted")
+def searchsorted(
+    b: Builder, edges: Node, x: Node, *, right: bool = False, side: str | None = None, sorter: Node | None = None
+) -> Node:
+    """`greater` than each of the edges, summed; with `right` `greater_equal`
+
+    `edges`: ascending along the last dimension; one row for all of x, or one for each row of x; `side` "right" is
+    `right`. Raises NotSupportedError for a `sorter`.
+    """
+    if sorter is not None:
+        raise NotSupportedError("edges in the order of a sorter: sort them first")
+    x = b.node(x)  # or a number
+    wide = view(b, x, (*x.shape, 1))
+    rows = edges if len(edges.shape) == 1 else view(b, edges, (*edges.shape[:-1], 1, edges.shape[-1]))
+    compare = "greater_equal" if right or side == "right" else "greater"
+    return b.reduce_sum(b.emit(compare, wide, rows, dtype="float32"), axes=(len(wide.shape) - 1,), keepdims=False)
+
+
 @aten("histc")
 def histc(b: Builder, x: Node, bins: int = 100, low: float = 0, high: float = 0) -> Node:
     """`greater_equal` with the edges of the bins, summed; differences of neighbours
