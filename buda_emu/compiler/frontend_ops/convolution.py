@@ -186,8 +186,18 @@ def avg_pool(
 def _first_largest(b: Builder, x: Node, *, kernel: Sequence[int], **options: Any) -> Node:
     """Return [N, C, taps, out...]: 1 at the first tap of each window that reads its largest element, else 0."""
     read = b.windows(x, kernel=kernel, clamp=True, **options)
-    flat = b.reshape(read, shape=(*x.shape[:2], prod(kernel), *read.shape[2 + len(kernel) :]))
+    out = read.shape[2 + len(kernel) :]
+    flat = b.reshape(read, shape=(*x.shape[:2], prod(kernel), *out))
     hit = b.greater_equal(flat, b.reduce_largest(flat, axes=[2]), dtype="float32")
+    ones = b.constant(np.ones((1, 1, *x.shape[2:]), np.float32))
+    inside = b.reshape(b.windows(ones, kernel=kernel, **options), shape=(1, 1, prod(kernel), *out))
+    if not inside.value.all():
+        hit = b.multiply(hit, inside)
+    return _first_of_taps(b, hit)
+
+
+def _first_of_taps(b: Builder, hit: Node) -> Node:
+    """Return the first 1 along dimension 2 of a value of ones and zeros, and 0 behind it."""
     earlier = b.cumsum(hit, dim=2, exclusive=True)
     return b.multiply(hit, b.subtract(1.0, b.relu(earlier, threshold=1.0, mode="max")))
 
@@ -206,24 +216,47 @@ def max_pool_places(b: Builder, x: Node, *, kernel: Sequence[int], **options: An
 
 
 @_op
-def max_unpool(b: Builder, values: Node, x: Node, *, kernel: Sequence[int], **options: Any) -> Node:
-    """zeros of the shape of x, with the value of each window of x added at its first largest element
+def max_unpool(b: Builder, values: Node, x: Node, *, kernel: Sequence[int], last: bool = False, **options: Any) -> Node:
+    """zeros of the shape of x, with the value of each window of x at its first largest element; several for an element
+    are added, or with `last` the last one counts
 
     Windows are those of `max_pool`, whose gradient this is, too.
     """
-    rank = len(kernel)
     first = _first_largest(b, x, kernel=kernel, **options)
-    out = first.shape[3:]
-    spread = b.multiply(first, b.reshape(values, shape=(*x.shape[:2], 1, *out)))
-    spread = b.reshape(spread, shape=(*x.shape[:2], *kernel, *out))
+    spread = b.multiply(first, b.reshape(values, shape=(*x.shape[:2], 1, *first.shape[3:])))
+    if not last:
+        return _spread_taps(b, spread, x, kernel, options, apart=False)
+    hit = _spread_taps(b, first, x, kernel, options, apart=True)
+    # Of two windows that read an element the later one does so by the earlier tap.
+    winner = b.multiply(_first_of_taps(b, hit), _spread_taps(b, spread, x, kernel, options, apart=True))
+    return b.reduce_sum(winner, axes=[2], keepdims=False)
+
+
+def _spread_taps(
+    b: Builder, taps: Node, x: Node, kernel: Sequence[int], options: dict[str, Any], *, apart: bool
+) -> Node:
+    """Return what the taps of windows of x hold, [N, C, taps, out...], at the elements that they read: summed, or
+    `apart` for each tap, [N, C, taps, space...]."""
+    rank = len(kernel)
+    out = taps.shape[3:]
+    spread = b.reshape(taps, shape=(*x.shape[:2], *kernel, *out))
     order = (0, 1, *chain.from_iterable((2 + place, 2 + rank + place) for place in range(rank)))
     spread = b.transpose(spread, perm=order)  # N, C, k1, o1, k2, o2
     indices = iterate_tap_indices((x.shape[2:], kernel, out), options, clamp=True)
     for dim, index in enumerate(indices, 2):
         shape = spread.shape
         spread = b.reshape(spread, shape=(*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
-        spread = b.linear(spread, dim=dim, matrix=Sparse.gather(index, x.shape[dim]).transpose())
-    return spread
+        size = x.shape[dim]
+        if apart:
+            index = index + np.arange(kernel[dim - 2])[:, None] * size
+            size *= kernel[dim - 2]
+        spread = b.linear(spread, dim=dim, matrix=Sparse.gather(index, size).transpose())
+    if not apart:
+        return spread
+    pairs = [size for pair in zip(kernel, x.shape[2:], strict=True) for size in pair]
+    spread = b.reshape(spread, shape=(*x.shape[:2], *pairs))  # N, C, k1, s1, k2, s2
+    order = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
+    return b.reshape(b.transpose(spread, perm=order), shape=(*x.shape[:2], prod(kernel), *x.shape[2:]))
 
 
 @_op

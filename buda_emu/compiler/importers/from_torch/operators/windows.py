@@ -108,10 +108,10 @@ for _rank in (1, 2, 3):
 
 @aten("max_unpool2d", "max_unpool3d", whole=True)
 def max_unpool(b: Builder, values: Node, indices: Node, size: Sequence[int]) -> Node:
-    """`max_unpool` by the indices of a `max_pool` whose windows do not overlap
+    """`max_unpool` by the indices of a `max_pool`; of several values for a place the last
 
     `size`: the last sizes of the result, in which the indices count. Raises NotSupportedError for other indices, and
-    for windows that overlap.
+    where some may lie beyond the result.
     """
     places = indices
     while places.op in ("reshape", "identity"):
@@ -120,11 +120,8 @@ def max_unpool(b: Builder, values: Node, indices: Node, size: Sequence[int]) -> 
         raise NotSupportedError("by indices that no max pool of the model gives")
     x = b.graph[places.inputs[0]]
     reads = list(iterate_tap_indices((x.shape[2:], places.attrs["kernel"], places.attrs["out"]), places.attrs))
-    for index in reads:
-        inside = index[index >= 0]
-        if np.unique(inside).size < inside.size:
-            raise NotSupportedError("of windows that overlap: several values for one place")
-    spread = b.max_unpool(b.reshape(values, shape=places.shape), x, **places.attrs)
+    overlap = any(np.unique(index[index >= 0]).size < (index >= 0).sum() for index in reads)
+    spread = b.max_unpool(b.reshape(values, shape=places.shape), x, last=bool(overlap), **places.attrs)
     result_shape = (*values.shape[: len(values.shape) - len(size)], *size)
     if tuple(size) != x.shape[2:]:  # places count through the result as they did through x
         last = np.ravel_multi_index([int(index.max()) for index in reads], x.shape[2:])
