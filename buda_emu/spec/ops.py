@@ -32,6 +32,8 @@ Trait = Literal[
     "result indices",  # operand 1 numbers what is sorted
     "rounds to Int8",
     "takes positive numbers",
+    "keeps positive",  # no element of its result is below zero where none of its operands is
+    "gives positive",  # no element of its result is below zero
     "large at 0",  # its result for 0 is infinite, or far from those for other numbers
     "Int32 sums of floats",  # acc_df may be Int32 without integer operands
     "integers beside floats",  # among operands; rules of its own say which
@@ -204,25 +206,26 @@ _binary = partial(
     on_device=OnDevice((*FLOATS, *INTEGERS)),
 )
 _TRAITS: tuple[Trait, ...] = (*TILE_BY_TILE, "clamps")
+_GROWING: tuple[Trait, ...] = (*_TRAITS, "keeps positive")
 _SUMS = ("Int8", "UInt8", "Int32")  # NETLIST V102
 _PRODUCTS = ("Int8", "UInt8")
 _SUMS_IN_FUSED = ("Int8", "Int32")  # NETLIST V141
 _PRODUCTS_IN_FUSED = ("Int8",)
 
 BINARY: Iterable[OpType] = (
-    _binary("add", doc="a + b", traits=_TRAITS, integers=_SUMS, integers_in_fused=_SUMS_IN_FUSED),
+    _binary("add", doc="a + b", traits=_GROWING, integers=_SUMS, integers_in_fused=_SUMS_IN_FUSED),
     _binary("subtract", doc="a - b", traits=_TRAITS, integers=_PRODUCTS, integers_in_fused=_PRODUCTS_IN_FUSED),
     _binary(
         "multiply",
         doc="a * b",
-        traits=(*_TRAITS, "multiplies", "sums gradients on grayskull"),
+        traits=(*_GROWING, "multiplies", "sums gradients on grayskull"),
         integers=_PRODUCTS,
         integers_in_fused=_PRODUCTS_IN_FUSED,
     ),
     _binary(
         "maximum",
         doc="the greater of a and b",
-        traits=(*_TRAITS, "no gradient"),
+        traits=(*_GROWING, "no gradient"),
         integers=_SUMS,
         integers_in_fused=_SUMS_IN_FUSED,
     ),
@@ -246,6 +249,7 @@ COPIES: Iterable[OpType] = (
         traits=(
             *TILE_BY_TILE,
             "copies",
+            "keeps positive",
             "clamps",
             "sums gradients on grayskull",
             "gradient transposes",
@@ -258,7 +262,7 @@ COPIES: Iterable[OpType] = (
         "datacopy",
         "unary",
         doc="copy",
-        traits=(*TILE_BY_TILE, "copies", "sums gradients on grayskull", "gradient transposes"),
+        traits=(*TILE_BY_TILE, "copies", "keeps positive", "sums gradients on grayskull", "gradient transposes"),
         transposed=0,
         on_device=_ALL,
     ),
@@ -331,27 +335,40 @@ def _sfpu(name: str, doc: str, on_device: OnDevice, *traits: Trait, attributes: 
 
 
 SFPU: Iterable[OpType] = (
-    _sfpu("exp", "e^x, never above the largest finite float32", _INFERRED, "ends a fused op"),
+    _sfpu("exp", "e^x, never above the largest finite float32", _INFERRED, "keeps positive", "ends a fused op"),
     _sfpu("log", "natural logarithm; log(0) = log(2^-23)", _INFERRED, "takes positive numbers", "large at 0"),
-    _sfpu("sqrt", "square root; a negative or NaN input fails the run", _INFERRED, "takes positive numbers"),
+    _sfpu(
+        "sqrt",
+        "square root; a negative or NaN input fails the run",
+        _INFERRED,
+        "takes positive numbers",
+        "keeps positive",
+    ),
     _sfpu("gelu", "gelu by the tanh approximation", _INFERRED),
     _sfpu("gelu_derivative", "derivative of gelu", _BY_TABLE),
-    _sfpu("reciprocal", "1/x; 1/0 = 2^23", _INFERRED, "takes positive numbers", "large at 0"),
-    _sfpu("sigmoid", "1/(1+e^-x)", _BY_TABLE),
-    _sfpu("dropout", "zeroes a fixed pattern of elements and scales the rest", _BY_PLACE, attributes=("p", "seed")),
+    _sfpu("reciprocal", "1/x; 1/0 = 2^23", _INFERRED, "takes positive numbers", "keeps positive", "large at 0"),
+    _sfpu("sigmoid", "1/(1+e^-x)", _BY_TABLE, "gives positive"),
+    _sfpu(
+        "dropout",
+        "zeroes a fixed pattern of elements and scales the rest",
+        _BY_PLACE,
+        "keeps positive",
+        attributes=("p", "seed"),
+    ),
     _sfpu("tanh", "hyperbolic tangent", _INFERRED),
-    _sfpu("square", "x*x", _SEEN),
+    _sfpu("square", "x*x", _SEEN, "gives positive"),
     _sfpu(
         "power",
         "x to an integer power by repeated multiplication",
         _SEEN,
         "takes positive numbers",
+        "keeps positive",
         attributes=("exp",),
     ),
     _sfpu("sine", "sin(x), radians", _BY_TURNS),
     _sfpu("cosine", "cos(x), radians", _BY_TURNS),
     _sfpu("lrelu", "x, or slope*x where x <= 0", _SEEN, attributes=("slope",)),
-    _sfpu("abs", "absolute value", _SEEN),
+    _sfpu("abs", "absolute value", _SEEN, "gives positive"),
 )
 SFPU_TYPES = tuple(op.name for op in SFPU)
 """The op types of the vector unit; `sfpu_op` of a matmul may name them, too."""
@@ -432,8 +449,8 @@ MATMUL = OpType(
     op="buda_emu.emulator.ops.matmul",
     device="buda_emu.emulator.ops.on_device.matmul",
     traits=(
-        "inner dimension", "rows by columns", "keeps sums", "multiplies", "clamps", "sums gradients on grayskull",
-        "gradient transposes",
+        "inner dimension", "rows by columns", "keeps sums", "multiplies", "keeps positive", "clamps",
+        "sums gradients on grayskull", "gradient transposes",
     ),
     attributes=(
         "identity", "num_sparse_tiles", "num_columns", "indices_len", "fracture_factor", "starting_row", "act_t",

@@ -35,6 +35,12 @@ _WRITTEN_OTHERWISE: Final = MappingProxyType(
     }
 )
 """Words that a user looks for among the op types, and how a netlist says them."""
+_ATTRIBUTES: Final = MappingProxyType({"power": "exp: 2", "dropout": "p: 0.0", "lrelu": "slope: 0.1"})
+"""Attributes without which an op would compute next to nothing: powers of 0, zeros, a relu. A dropout drops nothing,
+since the elements that the chip drops are others than those of the reference, so that no test would pass."""
+_ANY_SIGN: Final = (-1.0, 1.0)
+_POSITIVE: Final = (0.1, 1.0)
+"""The bounds of all input data if an op takes positive numbers only."""
 _QUEUE_ALIGNMENT = 0x10000  # bytes, a multiple of what every device asks for
 _WIDE_FORMATS: Final = {"Float16": "Float16", "Float16_b": "Float16_b", "Bfp8": "Float16", "Bfp8_b": "Float16_b"}
 """The formats of tensors, and the format of accumulators and intermediates for each."""
@@ -121,6 +127,7 @@ class _Writer:
         self._channel = 0
         self._next_core = (0, 0)
         self._shelf = 0  # rows of cores that the highest op of the current row of ops takes
+        self._data_bounds = _ANY_SIGN
 
     def lines(self, words: Sequence[str], shape: _Tensor) -> Iterator[str]:
         """Yield the lines of the netlist of `words`, whose input has the given shape."""
@@ -129,6 +136,7 @@ class _Writer:
         self._queue("x", "HOST", "queue", shape)
         ops: list[str] = []
         before = "x"
+        self._choose_data(words[1:])
         for number, word in enumerate(words[1:], 1):
             name, line, shape = self._op(word, number, before, shape)
             ops.append(f"    {name}: {line}")
@@ -144,9 +152,24 @@ class _Writer:
         yield from (
             "  stimulus-config:",
             "    type: Uniform",
-            "    uniform_lower_bound: -1.0",
-            "    uniform_upper_bound: 1.0",
+            f"    uniform_lower_bound: {self._data_bounds[0]}",
+            f"    uniform_upper_bound: {self._data_bounds[1]}",
         )
+
+    def _choose_data(self, words: Sequence[str]) -> None:
+        """Choose the bounds of the data, so that no op gets numbers for which it is not defined. Raises HostError for
+        an op that takes positive numbers after one that may give others."""
+        op_types = [_op_type(word.partition(":")[0]) for word in words]
+        if any(op_type.has("takes positive numbers") for op_type in op_types):
+            self._data_bounds = _POSITIVE
+        is_positive = True
+        for word, op_type, word_before in zip(words, op_types, ("", *words), strict=False):
+            if op_type.has("takes positive numbers") and not is_positive:
+                raise HostError(
+                    f"new: {word} takes positive numbers, and what {word_before} gives may be negative: put abs between "
+                    f"them, {word_before} abs {word}"
+                )
+            is_positive = op_type.has("gives positive") or (is_positive and op_type.has("keeps positive"))
 
     def _op(self, word: str, number: int, before: str, shape: _Tensor) -> tuple[str, str, _Tensor]:
         """Return name and line of an op, and the shape of its result. `before` is the name of its first operand, of
@@ -158,7 +181,7 @@ class _Writer:
             raise HostError(f"new: only a matmul has a number of columns, not {word}")
         name = f"{kind}{number}"
         inputs = [before]
-        attributes = ""
+        attributes = f", attributes: {{{_ATTRIBUTES[kind]}}}" if kind in _ATTRIBUTES else ""
         columns = _tiles(size) if size else shape.cols
         result = self._on_smallest_grid(shape.t, shape.rows, columns, word)
         if is_matmul:
@@ -244,6 +267,15 @@ def _op_type(name: str) -> OpType:
         if "+" in name:
             hint = " (op types are words of their own: gelu add)"
         raise HostError(f"new: there is no op type {name}{hint}")
+    if op_type.has("Ethernet"):
+        raise HostError(
+            f"new: {name} sends to another chip, and a netlist of `new` has one: see `buda-emu example two_chips`"
+        )
+    if op_type.family == "quantization":
+        raise HostError(
+            f"new: {name} changes the format, and a netlist of `new` has one for all tensors: write it by hand, see "
+            "`buda-emu explain V103`"
+        )
     keeps_shape = op_type.has("tile by tile") and op_type.has("keeps shape") and op_type.inputs[0] < 3
     if name != "matmul" and not keeps_shape:
         raise HostError(f"new: {name} is written by hand: here are matmul and the ops that keep their input's shape")

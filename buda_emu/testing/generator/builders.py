@@ -62,13 +62,6 @@ def elementwise(draft: NetlistDraft, op_type: str) -> None:
     draft.add(op_type, sources, draft.blocking(shape, tiles_in_ublock(draft, formats)), formats)
 
 
-KEEP_POSITIVE = ("nop", "datacopy", "add", "multiply", "maximum", "sqrt", "reciprocal", "exp", "square", "abs",
-                  "sigmoid", "dropout", "power")  # fmt: skip
-"""Ops whose results are not negative where no operand is."""
-ALWAYS_POSITIVE = ("square", "abs", "sigmoid")
-"""Ops whose results are never negative."""
-
-
 def unary(draft: NetlistDraft, op_type: str) -> None:
     """Add a function of one operand, or a copy."""
     declared = OP_TYPES[op_type]
@@ -149,9 +142,9 @@ def _add(
     """Add an op tile by tile with a drawn blocking; its result is known not to be negative where op, operands and relu
     say so. With `gradient` it adds to its previous result."""
     blocking = draft.blocking(shape, tiles_in_ublock(draft, formats))
-    stays_positive = declared.name in KEEP_POSITIVE and all(source.value.positive for source in sources)
+    stays_positive = declared.has("keeps positive") and all(source.value.positive for source in sources)
     capped = attributes.get("relu_mode") == "max"
-    positive = declared.name in ALWAYS_POSITIVE or (stays_positive and not capped)
+    positive = declared.has("gives positive") or (stays_positive and not capped)
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
     draft.add(declared.name, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 

@@ -8,7 +8,7 @@ from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking, Shape
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.records import dataclass
-from buda_emu.testing.generator.builders import ALWAYS_POSITIVE, KEEP_POSITIVE, extras
+from buda_emu.testing.generator.builders import extras
 from buda_emu.testing.generator.draft import Formats, NetlistDraft, NoRoomError, Operand, any_shape
 from buda_emu.testing.generator.operands import draw_formats, draw_operand, operand_formats, tiles_in_ublock
 
@@ -273,9 +273,10 @@ class _Chain:
     def _gives_positive(self, kind: str, two: bool) -> bool:
         """Return whether no element of the result of a sub-op of type `kind`, with a second input if `two`, is below
         zero."""
-        if kind in ALWAYS_POSITIVE:
+        declared = OP_TYPES[kind]
+        if declared.has("gives positive"):
             return True
-        return not two and self.positive and kind in KEEP_POSITIVE
+        return not two and self.positive and declared.has("keeps positive")
 
     def _draw_output(self, kind: str) -> str:
         """Draw where a sub-op before the last writes its result: to dest or to the next intermediate."""
