@@ -580,7 +580,7 @@ def check_in_steps(
     read = {finding.rule for finding in findings}
     yield
     verdicts = yield from verifying(netlist, strict=strict, skip=broken_names(netlist), read=read, asked=asked)
-    findings = [*findings, *verdicts]
+    findings = [*findings, *verdicts, *test_names.key_findings(document.path, root, strict=strict)]
     if "test-config" in netlist.sections:
         findings += test_config.findings(path, netlist.sections, strict=strict)
     if "performance-check" in netlist.sections:

@@ -463,6 +463,7 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """For each metric its scope (epoch, core or run) and its meaning."""
 _KEYS: Final = ("graph-name", "program-name", "target-cores", "target-ops", "target-inputs", "test-group", "test-name")
+_BOUND_KEYS: Final = ("expected", "rtol", "min_bound")
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,7 +560,7 @@ class _Reader(SectionReader):
             written = {key: value for key, _, value in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
-                    self._hint(key_node, f"{name}: {quote(key)} is not a metric: it is ignored", near(key, METRICS))
+                    self._hint(key_node, f"{name}: {quote(key)} is not a metric: it is ignored", (*METRICS, *_KEYS))
             yield PerformanceCheck(
                 name=name,
                 graph=self._word(written.get("graph-name")),
@@ -577,9 +578,11 @@ class _Reader(SectionReader):
     def _bound(self, label: str, metric: str, node: nodes.Node) -> Bound:
         """Read the bound of one metric; a value that cannot be used is a finding and keeps its default."""
         values: dict[str, float] = {}
-        for key, _, value in self.entries(node, label):
+        for key, key_node, value in self.entries(node, label):
             number = _number(value)
-            if key in ("expected", "rtol", "min_bound"):
+            if key not in _BOUND_KEYS:
+                self._hint(key_node, f"{label}: {quote(key)} is ignored", _BOUND_KEYS)
+            else:
                 if number is None or not isfinite(number):
                     self._add("V205", value, f"{label}: {key} is a finite number")
                 else:
@@ -612,7 +615,8 @@ class _Reader(SectionReader):
             return node.text
         return ""
 
-    def _hint(self, node: nodes.Node, message: str, hint: str) -> None:
-        """Report an unknown key if a hint tells which metric is misspelt."""
-        if hint:  # a misspelt metric; anything else is someone's note (NETLIST 6: unknown keys are ignored)
+    def _hint(self, node: nodes.Scalar, message: str, legal: tuple[str, ...]) -> None:
+        """Report an unknown key if it is nearly one of the `legal` ones."""
+        hint = near(node.text, legal)
+        if hint:  # a misspelt key; anything else is someone's note (NETLIST 6: unknown keys are ignored)
             self._add("V207", node, message, hint)

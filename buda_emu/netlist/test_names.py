@@ -1,10 +1,12 @@
-"""Names in `test-config` and `performance-check` that the netlist does not have (V216): an entry under such a name is
-never used, and nothing else says so."""
+"""Names in the sections beside the netlist: those of `test-config` and `performance-check` that the netlist does not
+have (V216), and keys that are nearly those of a section (V218). What stands under such a name is never used, and
+nothing else says so."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from buda_emu.netlist import nodes
+from buda_emu.netlist.fields import OWN_SECTION, SECTIONS
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import DEFAULT, SectionReader, matches
 from buda_emu.spec.test_config import VENDOR_COMPARISONS
@@ -15,6 +17,10 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import quote
 
 _CONFIGS: Final = ("stimulus-config", "comparison-config")
+_TOP_KEYS: Final = (*SECTIONS, OWN_SECTION, "test-config", "performance-check")
+_TEST_KEYS: Final = ("test-args", "io-config", *_CONFIGS)
+_IO_KEYS: Final = ("inputs", "outputs")
+MISSPELT: Final = "V218"
 _PLAIN_CHARACTERS: Final = frozenset("_.-")  # besides letters and digits: "." is part of the names of copies
 
 
@@ -28,10 +34,47 @@ def name_findings(netlist: Netlist, *, strict: bool) -> list[Diagnostic]:
     return names.findings
 
 
+def key_findings(path: str, root: nodes.Mapping, *, strict: bool) -> list[Diagnostic]:
+    """Return a warning for each key of a document, of its `test-config` and of its io-config that is none of those
+    that are read, but nearly one of them."""
+    keys = _Names(path, strict)
+    try:
+        keys.check_keys(root)
+    except TooManyFindingsError as error:
+        keys.findings.append(error.last)
+    return keys.findings
+
+
+def section_doubts(findings: Sequence[Diagnostic]) -> Iterator[str]:
+    """Yield a text for each finding of the checker about a key that looks like a misspelt section: what was to be
+    compared or checked under it is not."""
+    for finding in findings:
+        if finding.rule == MISSPELT:
+            yield f"line {finding.line}: {finding.message} ({finding.hint})"
+
+
 class _Names(SectionReader):
     """The checker of the names. Raises TooManyFindingsError."""
 
     type_rule = "V201"
+
+    def check_keys(self, root: nodes.Mapping) -> None:
+        """Report keys of the document and of its test sections that look misspelt."""
+        test_config = root.find("test-config")
+        self._check_keys_of(root, "", _TOP_KEYS)
+        if isinstance(test_config, nodes.Mapping):
+            self._check_keys_of(test_config, "test-config: ", _TEST_KEYS)
+            io_config = test_config.find("io-config")
+            if isinstance(io_config, nodes.Mapping):
+                self._check_keys_of(io_config, "io-config: ", _IO_KEYS)
+
+    def _check_keys_of(self, section: nodes.Mapping, label: str, legal: tuple[str, ...]) -> None:
+        """Report the keys of a map that are nearly one of the `legal` ones. Other keys are someone's notes (NETLIST 1.1,
+        5)."""
+        for key, key_node, _ in section.items():
+            hint = "" if key in legal else near(key, legal)
+            if hint:
+                self._add(MISSPELT, key_node, f"{label}nobody reads {quote(key)}: it is ignored", hint)
 
     def check(self, netlist: Netlist) -> None:
         """Report the names that the netlist does not have."""

@@ -13,7 +13,8 @@ from buda_emu.emulator.inputs.of_image import image_args
 from buda_emu.emulator.options import Chip, Programs
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_performance_checks, read_test_config
-from buda_emu.performance.timing.checks import BoundResult, evaluate
+from buda_emu.netlist.test_names import section_doubts
+from buda_emu.performance.timing.checks import BoundResult, check_doubts, evaluate
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
 from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals, total_interval
@@ -51,6 +52,9 @@ class Perf:
     on_host: "tuple[HostTime, ...]" = ()
     """Seconds of the host's steps between the programs of an image with host parts. They are measured on this machine,
     and no modelled figure includes them."""
+    doubts: tuple[str, ...] = ()
+    """Why `passed` says less than it seems: configurations of `performance-check` that check nothing, and sections
+    whose names look misspelt."""
 
     @property
     def epochs(self) -> tuple[EpochReport, ...]:
@@ -112,6 +116,7 @@ class Perf:
             netlist=self.netlist,
             run=self.run,
             checks=self.checks,
+            doubts=self.doubts,
             sensitivity=self.sensitivity,
             on_host=self.on_host,
         )
@@ -179,7 +184,8 @@ def perf(
         )
         if opened.image is not None and opened.image.model is not None:
             run = replace(run, padding=opened.image.model.padding)
-        checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
+        configurations = read_performance_checks(netlist.path, netlist.sections)
+        checks = evaluate(netlist, run, configurations)
         study = None
         if sensitivity:
             study = model_sensitivity(netlist, run, model, report)
@@ -187,6 +193,10 @@ def perf(
             netlist=netlist,
             run=run,
             checks=tuple(checks),
+            doubts=(
+                *section_doubts(netlist.diagnostics),
+                *check_doubts(netlist, run, configurations, checks),
+            ),
             sensitivity=study,
             on_host=_measure_host_steps(opened.image, report),
         )

@@ -196,8 +196,8 @@ rule(
 rule(
     "V207",
     "W",
-    "a key of `performance-check` that looks like a misspelt metric",
-    "Unknown keys are ignored, so a misspelt metric is never checked.",
+    "a key of `performance-check` that looks misspelt",
+    "Unknown keys are ignored, so a misspelt metric is never checked, and with a misspelt graph-name nothing is.",
     "cycle-per-tensor: {expected: 35500}",
     "cycles-per-tensor: {expected: 35500}",
     "NETLIST 6",
@@ -212,4 +212,15 @@ rule(
     "overrides: {averge: {type: Constant, constant_value: 0.1}} beside queue average",
     "overrides: {average: {type: Constant, constant_value: 0.1}}",
     "NETLIST 5, 6",
+)
+rule(
+    "V218",
+    "W",
+    "a key that looks like a misspelt section",
+    "Sections that nobody knows are ignored, and so are the keys of `test-config` beside its four. Under a misspelt name "
+    "a comparison, a stimulus or all of `performance-check` is lost without a word. Names that are like none of those "
+    "that are read are taken for notes.",
+    "test-config: {comparision-config: {type: Exact}}",
+    "test-config: {comparison-config: {type: Exact}}",
+    "NETLIST 1.1, 5",
 )

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.test_config import Bound, PerformanceCheck
+from buda_emu.netlist.test_config import METRICS, Bound, PerformanceCheck
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.support.checker.suggest import hint_in_parentheses
+from buda_emu.support.checker.text import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,38 @@ def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck])
                     checked_graphs.add((graph, epoch.program))
                     results += _check_epoch(netlist, run, epoch, graph, check)
     return results
+
+
+def check_doubts(
+    netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck], results: Sequence[BoundResult]
+) -> Iterator[str]:
+    """Yield a text for each configuration of which `results` has no figure, or none of some metric: nothing of it was
+    compared, whatever the verdict."""
+    compared = {(result.config, result.bound.metric) for result in results}
+    for check in checks:
+        unchecked = [bound for bound in check.bounds if (check.name, bound.metric) not in compared]
+        if not check.bounds:
+            yield f"performance-check: {check.name} checks nothing: it has no metric"
+        elif unchecked:
+            missing = "checks nothing"
+            if len(unchecked) < len(check.bounds):
+                missing = f"does not check {', '.join(bound.metric for bound in unchecked)}"
+            yield f"performance-check: {check.name} {missing}: {_why_unchecked(netlist, run, check, unchecked)}"
+
+
+def _why_unchecked(netlist: Netlist, run: PerfRun, check: PerformanceCheck, unchecked: Sequence[Bound]) -> str:
+    """Return why bounds of a configuration have no figure: its graph, program or target ops, or an earlier
+    configuration."""
+    if check.program not in netlist.programs:
+        return f"there is no program {quote(check.program)}{hint_in_parentheses(check.program, netlist.programs)}"
+    if check.graph not in netlist.graphs:
+        return f"there is no graph {quote(check.graph)}{hint_in_parentheses(check.graph, netlist.graphs)}"
+    if not any(epoch.program == check.program and check.graph in epoch.graphs for epoch in run.epochs):
+        return f"program {quote(check.program)} does not run graph {quote(check.graph)}"
+    only_of_cores = all(METRICS[bound.metric][0] == "core" for bound in unchecked)
+    if only_of_cores and not _targets(netlist, check.graph, check):
+        return f"target-ops names no op of graph {quote(check.graph)}"
+    return "an earlier configuration checks the same epoch"
 
 
 def _check_epoch(

@@ -31,13 +31,14 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 @dataclass(frozen=True)
 class Modelled:
     """The result of modelling a netlist: the run, the checks of performance-check, what each resource would bring
-    where that was asked for, and the steps of the host."""
+    where that was asked for, the steps of the host, and why the checks show less than they seem to."""
 
     netlist: Netlist
     run: PerfRun
     checks: Sequence[BoundResult]
     sensitivity: Sensitivity | None = None
     on_host: "Sequence[HostTime]" = ()
+    doubts: Sequence[str] = ()
 
     @cached_property
     def intervals(self) -> tuple[EpochIntervals, ...]:
@@ -77,6 +78,7 @@ MODELLED: Final = Columns[Modelled](
     Column("performance_check", [_CHECKS], lambda modelled: modelled.checks),
     Column("sensitivity", Sensitivity | None, lambda modelled: modelled.sensitivity),
     Column("host_parts", [_HOST_STEPS], lambda modelled: modelled.on_host),
+    Column("doubts", list[str], lambda modelled: list(modelled.doubts)),
 )
 """All figures of `perf --json`. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
 

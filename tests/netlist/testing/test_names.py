@@ -14,9 +14,9 @@ from netlist.rules.cases import underlined
 STIMULUS = "{type: Constant, constant_value: 1.0}"
 
 
-def findings(section, text=NETLIST, *, strict=False):
+def findings(section, text=NETLIST, *, strict=False, rule="V216"):
     result = check_text(text + section, "net.yaml", "wormhole_b0", strict=strict)
-    return [item for item in result.diagnostics if item.rule == "V216"]
+    return [item for item in result.diagnostics if item.rule == rule]
 
 
 def overrides(key, config="stimulus-config", entry=STIMULUS):
@@ -92,6 +92,53 @@ def test_any_other_name_is_reported_and_no_name_of_a_queue(seed):
         assert bool(findings(overrides(name))) == (name not in names), name
 
 
+MISSPELT = {
+    "test-config: {comparision-config: {type: Exact}}\n": ("comparision-config", "comparison-config"),
+    "test-config: {stimulus_config: {type: Sparse}}\n": ("stimulus_config", "stimulus-config"),
+    "test-config: {tst-args: {n: 2}}\n": ("tst-args", "test-args"),
+    "test-config: {io-config: {output: [dst]}}\n": ("output", "outputs"),
+    "test_config: {comparison-config: {type: Exact}}\n": ("test_config", "test-config"),
+    "performance-chek: {}\n": ("performance-chek", "performance-check"),
+    "buda_emu: {undefined: nan}\n": ("buda_emu", "buda-emu"),
+    "fused_op: {}\n": ("fused_op", "fused_ops"),
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("section", "words"), MISSPELT.items())
+def test_a_key_that_looks_like_a_misspelt_section_is_a_warning(section, words, strict):
+    (finding,) = findings(section, strict=strict, rule="V218")
+    key, meant = words
+    assert (finding.severity, underlined(finding)) == ("warning", key)
+    assert finding.hint == f"did you mean '{meant}'?"
+    text = NETLIST + section
+    fixed = apply_fixes(text, lambda text: check_text(text, "net.yaml", "wormhole_b0").diagnostics, unsafe=True)
+    assert fixed.text == NETLIST + section.replace(f"{key}:", f"{meant}:")
+
+
+@pytest.mark.parametrize(
+    "section",
+    ["notes: 1\n", "test-config: {test-generation-debug: {seed: 1}}\n", "x-common: &x {}\n", "test-config: []\n"],
+)
+def test_keys_that_are_like_no_section_are_notes(section):
+    assert findings(section, rule="V218") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ("graph-name", "graph_name", "graph-name"),
+        ("target-ops", "targt-ops", "target-ops"),
+        ("tensors-per-second", "tensor-per-second", "tensors-per-second"),
+        ("expected: 1", "expected: 1, rtoll: 0.1", "rtol"),
+    ],
+)
+def test_misspelt_keys_of_a_performance_check(old, new, meant):
+    assert findings(CHECK, rule="V207") == []
+    (finding,) = findings(CHECK.replace(old, new), rule="V207")
+    assert finding.hint == f"did you mean '{meant}'?"
+
+
 # What tests of public netlists name in vain: a misspelt queue, and some that are gone.
 PUBLIC = {
     "netlist_dram_single.yaml": 1,
@@ -107,5 +154,7 @@ def test_public_netlists_name_what_they_have_but_for_a_few(corpus):
         text = path.read_text()
         if "test-config" in text or "performance-check" in text:
             result = check_text(text, path.name)
-            counts[path.name] += sum(item.rule == "V216" for item in result.diagnostics)
+            rules = [item.rule for item in result.diagnostics]
+            counts[path.name] += rules.count("V216")
+            assert not {"V207", "V218"} & set(rules), path
     assert +counts == PUBLIC

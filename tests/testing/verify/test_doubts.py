@@ -81,3 +81,12 @@ def test_cases_share_a_reference_where_its_folder_is_the_same(tmp_path):
     cases = [Case(name, name, reference=DirectoryFiles.for_netlist(tmp_path, name)) for name in names]
     assert [case.shares_reference for case in mark_shared_references(cases)] == [True, True, False]
     assert not mark_shared_references(cases[:1])[0].shares_reference
+
+
+def test_a_key_that_looks_like_a_misspelt_section_is_a_doubt():
+    content = nop().replace("comparison-config", "comparision-config")
+    assert content != nop()
+    result = run_with({"a.npy": entries(1)}, content=content)
+    (doubt,) = result.doubts
+    assert result.status == "passed"
+    assert "nobody reads 'comparision-config': it is ignored (did you mean 'comparison-config'?)" in doubt

@@ -105,6 +105,8 @@ def _print_figures(args: argparse.Namespace, modelled: Perf) -> None:
         if results:
             say()
     say_lines(check_lines(results))
+    for text in modelled.doubts:
+        say(f"DOUBTFUL {shlex.quote(args.file)} - {text}")
     if args.update_expectations:
         say_lines(expectation_lines(modelled.netlist.sections, results))
 

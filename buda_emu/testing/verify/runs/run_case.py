@@ -29,6 +29,7 @@ from buda_emu.netlist.load import NetlistResult, check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.netlist.test_config import TestConfig, merge_defaults, read_defaults, read_test_config
+from buda_emu.netlist.test_names import section_doubts
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.spec.precision import Precision
 from buda_emu.spec.test_config import Comparison
@@ -591,11 +592,12 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         ops=runs.ops,
         first_bad=runs.first_bad,
         warnings=(*_checker_warnings(netlist.diagnostics, case.name), *warned),
-        doubts=(*doubts, *comparison_doubts(outputs)),
+        doubts=(*doubts, *section_doubts(netlist.diagnostics), *comparison_doubts(outputs)),
         exercised=_exercised_features(netlist, runs, settings),
     )
     if settings.perf:
-        result = replace(result, performance=performance(netlist, bodies, parameters))
+        figures_of_checks, doubts_of_checks = performance(netlist, bodies, parameters)
+        result = replace(result, performance=figures_of_checks, doubts=(*result.doubts, *doubts_of_checks))
     if not outputs:
         return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
     return replace(result, status=_status(result))
@@ -628,16 +630,19 @@ def _checker_warnings(findings: Sequence[Diagnostic], name: str) -> tuple[str, .
 
 def performance(
     netlist: Netlist, bodies: Sequence[Program], parameters: Mapping[str, str]
-) -> tuple[PerformanceResult, ...]:
-    """Compare `performance-check` with modelled cycles. Raises NetlistError, UnsupportedError."""
+) -> tuple[tuple[PerformanceResult, ...], tuple[str, ...]]:
+    """Compare `performance-check` with modelled cycles. Return the figures, and a text for each configuration that
+    checks nothing. Raises NetlistError, UnsupportedError."""
     from buda_emu.netlist.test_config import read_performance_checks
-    from buda_emu.performance.timing.checks import evaluate
+    from buda_emu.performance.timing.checks import check_doubts, evaluate
     from buda_emu.performance.timing.model import model_netlist
 
     checks = read_performance_checks(netlist.path, netlist.sections)
     if not checks:
-        return ()
-    return tuple(
+        return (), ()
+    run = model_netlist(netlist, bodies, parameters)
+    results = evaluate(netlist, run, checks)
+    figures_of_checks = tuple(
         PerformanceResult(
             config=figure.config,
             graph=figure.graph,
@@ -647,8 +652,9 @@ def performance(
             modelled=figure.observed,
             passed=figure.passed,
         )
-        for figure in evaluate(netlist, model_netlist(netlist, bodies, parameters), checks)
+        for figure in results
     )
+    return figures_of_checks, tuple(check_doubts(netlist, run, checks, results))
 
 
 def _config(case: Case, netlist: Netlist) -> TestConfig:

@@ -186,11 +186,43 @@ def test_an_input_that_is_not_modelled_fails(tmp_path, capsys):
     assert " - " in capsys.readouterr().out
 
 
-def test_a_config_of_another_epoch_is_not_evaluated(tmp_path, capsys):
-    path = write_with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
-    path.write_text(path.read_text().replace("graph-name: multiply", "graph-name: other"))
+UNCHECKED = {
+    ("graph-name: multiply", "graph-name: multipl"): "there is no graph 'multipl' (did you mean 'multiply'?)",
+    ("program-name: run_fwd", "program-name: other"): "there is no program 'other'",
+    ("cycles-per-tensor: {", "cycles-per-tensr: {"): "it has no metric",
+    ("cycles-per-tensor: {", "total-runtime: {"): "target-ops names no op of graph 'multiply'",
+    ("performance-check:", "performance-chek:"): "nobody reads 'performance-chek': it is ignored",
+}
+
+
+@pytest.mark.parametrize(("old", "new"), UNCHECKED)
+def test_a_configuration_that_checks_nothing_is_doubtful(old, new, tmp_path, capsys):
+    path = write_with_check(tmp_path, "cycles-per-tensor: {min_bound: 1}")
+    content = path.read_text().replace("target-ops: [product]", "target-ops: [other]")
+    path.write_text(content)
     assert run_perf(path, "-q") == 0
-    assert capsys.readouterr().out == ""
+    assert "DOUBTFUL" not in capsys.readouterr().out
+    path.write_text(content.replace(old, new))
+    assert run_perf(path, "-q", "--json", tmp_path / "perf.json") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"DOUBTFUL {path} - ")
+    assert UNCHECKED[old, new] in line
+    (doubt,) = json.loads((tmp_path / "perf.json").read_text())["doubts"]
+    assert line.endswith(doubt)
+    assert main(["test", str(path), "--perf", "-q", "--junitxml", str(tmp_path / "junit.xml")]) == 0
+    assert line in capsys.readouterr().out
+    assert doubt in unescape((tmp_path / "junit.xml").read_text())
+
+
+def test_a_second_configuration_of_an_epoch_and_a_metric_without_targets_are_doubtful(tmp_path, capsys):
+    path = write_with_check(tmp_path, "cycles-per-tensor: {min_bound: 1}\n    total-runtime: {min_bound: 1}")
+    content = path.read_text().replace("target-ops: [product]", "target-ops: [other]")
+    second = "  again: {graph-name: multiply, program-name: run_fwd, cycles-per-tensor: {min_bound: 1}}\n"
+    path.write_text(content + second)
+    assert run_perf(path, "-q") == 0
+    shown = capsys.readouterr().out
+    assert "does not check total-runtime: target-ops names no op" in shown
+    assert "again checks nothing: an earlier configuration checks the same epoch" in shown
 
 
 def test_a_broken_section_is_refused(tmp_path, capsys):
