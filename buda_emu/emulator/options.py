@@ -7,7 +7,16 @@ from typing import Annotated, Any, Final, TypedDict
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.precision import PRECISIONS, Precision
-from buda_emu.support.options import Option, parse_natural, parse_parameter, parse_positive, parse_seconds, parse_size
+from buda_emu.support.options import (
+    Option,
+    gather_parameters,
+    parse_natural,
+    parse_parameter,
+    parse_positive,
+    parse_seconds,
+    parse_settings_parameter,
+    parse_size,
+)
 
 MORE_MEMORY_IN_PYTHON: Final = "Emulator(memory_limit=...)"
 MORE_MEMORY: Final = f"--memory-limit, {MORE_MEMORY_IN_PYTHON}"
@@ -109,7 +118,8 @@ class Programs(TypedDict, total=False):
             parse_parameter,
             flag="--param",
             is_repeatable=True,
-            gather=dict[str, str],
+            gather=gather_parameters,
+            convert_setting=parse_settings_parameter,
         ),
     ]
 

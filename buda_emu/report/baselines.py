@@ -83,7 +83,8 @@ class BaselineComparison:
     section: Section
     new: tuple[ItemChange, ...] = ()
     worse: tuple[ItemChange, ...] = ()
-    mended: tuple[ItemChange, ...] = ()  # gone, or better
+    better: tuple[ItemChange, ...] = ()  # still there, at a lower level
+    mended: tuple[ItemChange, ...] = ()  # gone
     known: tuple[ItemChange, ...] = ()
     unlisted: tuple[ItemChange, ...] = ()  # figures that the baseline does not have
 
@@ -96,12 +97,13 @@ class BaselineComparison:
     def known_files(self) -> frozenset[str]:
         """Return the files with faults of which none is new or worse."""
         bad = {change.file for change in (*self.new, *self.worse)}
-        return frozenset(change.file for change in self.known if change.now and change.now.fails) - bad
+        present = (*self.known, *self.better)
+        return frozenset(change.file for change in present if change.now and change.now.fails) - bad
 
     def lines(self) -> Iterator[str]:
         """Yield the comparison as lines, the first ones of each kind; the last line is the sum, such as `2 mended, 1
         new`."""
-        for word, changes in (("new", self.new), ("worse", self.worse), ("mended", self.mended)):
+        for word, changes in self._changed():
             texts = [f"{word}: {change.file}: {change.what}{self._levels(change)}" for change in changes]
             yield from first_lines(texts, word)
         texts = [
@@ -117,7 +119,13 @@ class BaselineComparison:
         counts = [f"{len(self.mended)} mended", f"{len(self.new)} new"]
         if self.worse:
             counts.append(f"{len(self.worse)} worse")
+        if self.better:
+            counts.append(f"{len(self.better)} better")
         yield ", ".join(counts)
+
+    def _changed(self) -> tuple[tuple[str, tuple[ItemChange, ...]], ...]:
+        """Return the changes of each kind that is printed, under its word."""
+        return ("new", self.new), ("worse", self.worse), ("better", self.better), ("mended", self.mended)
 
     def _levels(self, change: ItemChange) -> str:
         """Return the level before and now, in parentheses; "" unless both exist."""
@@ -134,6 +142,7 @@ class BaselineComparison:
         return {
             "new": [_change_json(change) for change in self.new],
             "worse": [_change_json(change) for change in self.worse],
+            "better": [_change_json(change) for change in self.better],
             "mended": [_change_json(change) for change in self.mended],
             "known": [_change_json(change) for change in self.known],
             "holds": self.holds,
@@ -159,6 +168,7 @@ class _ChangeLists:
 
     new: list[ItemChange] = field(default_factory=list[ItemChange])
     worse: list[ItemChange] = field(default_factory=list[ItemChange])
+    better: list[ItemChange] = field(default_factory=list[ItemChange])
     mended: list[ItemChange] = field(default_factory=list[ItemChange])
     known: list[ItemChange] = field(default_factory=list[ItemChange])
     unlisted: list[ItemChange] = field(default_factory=list[ItemChange])
@@ -184,6 +194,7 @@ def compare(
         section=section,
         new=tuple(result.new),
         worse=tuple(result.worse),
+        better=tuple(result.better),
         mended=tuple(result.mended),
         known=tuple(result.known),
         unlisted=tuple(result.unlisted),
@@ -205,7 +216,7 @@ def _list_for(result: _ChangeLists, change: ItemChange, measure: Measure) -> lis
     if present.level > before.level + room:
         return result.worse
     if present.level < before.level - room:
-        return result.mended
+        return result.better
     return result.known
 
 

@@ -11,7 +11,7 @@ arguments and the keys of its settings file from the same group.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Parameter, signature
 from types import MappingProxyType
@@ -49,6 +49,8 @@ class Option(NamedTuple):
     """A word that options of one group share if only one of them may be given."""
     command_line_only: str = ""
     """The reason why it may stand on the command line alone, in no settings file; "" if a file may set it."""
+    convert_setting: Callable[[str], Any] | None = None
+    """Makes the value of a text in a settings file, where that differs from `convert`."""
     is_lowered_only: bool = False
     """Whether a settings file may set only values below the default, as of a limit."""
 
@@ -143,6 +145,28 @@ def parse_parameter(text: str) -> tuple[str, str]:
     if "$" not in name:
         name = f"${name}"
     return name, value
+
+
+class SettingsName(str):
+    """A parameter's name that a settings file gives, to all documents of a project: those without such a parameter do
+    without it."""
+
+    __slots__ = ()
+
+
+def parse_settings_parameter(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE of a settings file; a name without `$` gets one. Raises HostError."""
+    name, value = parse_parameter(text)
+    return SettingsName(name), value
+
+
+def gather_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return parameters by name. Of a name that occurs twice the last one counts, and so does who gave it."""
+    parameters: dict[str, str] = {}
+    for name, value in pairs:
+        parameters.pop(name, None)
+        parameters[name] = value
+    return parameters
 
 
 def parse_size(text: str) -> int:

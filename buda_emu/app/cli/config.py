@@ -380,7 +380,10 @@ def _convert_default(action: argparse.Action, value: Any) -> Any:
     """Return the default that a setting gives an option; SUPPRESS if the option keeps its own."""
     if action.nargs == 0:
         return action.const if value else argparse.SUPPRESS
+    option = getattr(action, "option", None)  # of a group, whose declaration may convert settings otherwise
     convert: Callable[[str], Any] = action.type if callable(action.type) else str
+    if option is not None and option.convert_setting is not None:
+        convert = option.convert_setting
     if isinstance(value, list):
         return [convert(str(entry)) for entry in value]  # type: ignore[misc]  # of a TOML list
     return convert(str(value))

@@ -7,6 +7,7 @@ from buda_emu.netlist.model import Netlist, Param, Program
 from buda_emu.netlist.variants import LOOP
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import SettingsName
 
 T = TypeVar("T")
 
@@ -82,7 +83,7 @@ def with_declared_names(
     programs: Iterable[Program], parameters: Mapping[str, T], also: Iterable[str] = ()
 ) -> dict[str, T]:
     """Return the caller's parameters under the names that programs declare: the `$` may be left out. Names in `also`
-    pass although no program takes them.
+    pass although no program takes them, and those of a settings file are left out where none does.
 
     Raises HostError for any other name, most likely misspelt, and for one that is given with and without `$`.
     """
@@ -93,6 +94,8 @@ def with_declared_names(
         full_name = name
         if name not in accepted and not name.startswith("$"):
             full_name = f"${name}"
+        if full_name not in accepted and isinstance(name, SettingsName):
+            continue
         if full_name not in accepted:
             listing = ", ".join(names) or "none"
             raise HostError(

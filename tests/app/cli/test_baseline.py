@@ -1,6 +1,7 @@
 """`--baseline` of `check`, `test` and `perf`, and the verdicts that `test` keeps."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -122,6 +123,26 @@ def test_a_test_fails_only_for_what_is_new(run, folder):
     assert run("test", "nets/bad.yaml", "--baseline", "known.json")[1][-1] == "1 mended, 0 new"
 
 
+@pytest.mark.parametrize("form", ["github", "sarif"])
+def test_known_failures_are_no_annotations_and_no_failures_of_junit(form, run, folder, capsys):
+    run("test", "nets", "--baseline", "known.json", "--update-baseline")
+    words = ["test", "nets", "--format", form, "--junitxml", "junit.xml"]
+    assert main([*words, "--baseline", "known.json"]) == 0
+    shown = capsys.readouterr().out
+    assert "bad.yaml" not in shown
+    assert "stopped.yaml" not in shown
+    suite = ElementTree.parse(folder / "junit.xml").getroot()[0]
+    assert {key: suite.get(key) for key in ("failures", "errors", "skipped")} == {
+        "failures": "0",
+        "errors": "0",
+        "skipped": "2",
+    }
+    messages = sorted(element.get("message") for element in suite.iter("skipped"))
+    assert [message.partition(": ")[0] for message in messages] == ["known, as in the baseline"] * 2
+    assert main(words) == 1
+    assert "bad.yaml" in capsys.readouterr().out
+
+
 def test_an_expected_failure_says_why(run, folder):
     entry = {"what": "stopped", "reason": "waits for the second chip"}
     run("test", "nets", "--baseline", "known.json", "--update-baseline")
@@ -192,5 +213,5 @@ def test_cycles_of_epochs_are_compared(run, folder):
     assert run("perf", "net.yaml", "--baseline", "known.json", "-q", "--fail-above", 3)[0] == 0
     items[0]["cycles"] *= 1.1
     (folder / "known.json").write_text(json.dumps(content))
-    assert run("perf", "net.yaml", "--baseline", "known.json", "-q")[1][-1] == "1 mended, 0 new"
+    assert run("perf", "net.yaml", "--baseline", "known.json", "-q")[1][-1] == "0 mended, 0 new, 1 better"
     assert main(["perf", "net.yaml", "--baseline", "known.json", "--sweep", "clock=1000"]) == 2

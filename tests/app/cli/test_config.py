@@ -117,6 +117,14 @@ def test_other_verbs_report_only_the_chosen_findings(place, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("verb", ["perf", "run"])
+def test_a_parameter_of_the_settings_is_for_the_netlists_that_take_it(verb, place, capsys):
+    (place / "buda-emu.toml").write_text(f'[{verb}]\nparam = ["elsewhere=2"]\n')
+    assert main([verb, "net.yaml"]) == 0
+    assert main([verb, "net.yaml", "--param", "elsewhere=3"]) == 2
+    assert "no program takes the parameter $elsewhere" in capsys.readouterr().err
+
+
 def test_defaults_of_options(place, capsys):
     (place / "buda-emu.toml").write_text(
         'color = "always"\n[perf]\ntop = 1\nwhat-if = "clock=1200"\nquiet = false\n[gemini.run]\ndram-gibps = 8\n'

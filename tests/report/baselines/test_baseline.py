@@ -14,7 +14,7 @@ def sides(known, found, section="test", **more):
     result = compare(section, {"a": known}, {"a": found}, **more)
     return {
         name: [change.what for change in getattr(result, name)]
-        for name in ("new", "worse", "mended", "known", "unlisted")
+        for name in ("new", "worse", "better", "mended", "known", "unlisted")
         if getattr(result, name)
     }
 
@@ -25,7 +25,7 @@ def test_items_are_new_worse_mended_or_known():
     assert sides([BaselineEntry("x")], [Item("x", 5.0)]) == {"known": ["x"]}  # at any level
     assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.5009)]) == {"known": ["x"]}
     assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.502)]) == {"worse": ["x"]}
-    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.498)]) == {"mended": ["x"]}
+    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.498)]) == {"better": ["x"]}
     assert sides([BaselineEntry("x", 1)], [Item("x", 2.0)], "check") == {"worse": ["x"]}
     assert sides([], [Item("e", 100.0, fails=False)], "perf") == {"unlisted": ["e"]}
     slower = [Item("e", 103.0, fails=False)]
@@ -40,8 +40,16 @@ def test_cycles_are_worse_beyond_what_the_file_rounds_off():
     known = [BaselineEntry("e", 60_000_000.0)]
     assert sides(known, [Item("e", 60_000_000.5, fails=False)], "perf") == {"known": ["e"]}
     assert sides(known, [Item("e", 60_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
-    assert sides(known, [Item("e", 59_999_999.0, fails=False)], "perf") == {"mended": ["e"]}
+    assert sides(known, [Item("e", 59_999_999.0, fails=False)], "perf") == {"better": ["e"]}
     assert sides([BaselineEntry("e", 80_000_000.0)], [Item("e", 80_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
+
+
+def test_a_failure_that_is_smaller_is_still_known():
+    result = compare("test", {"a": [BaselineEntry("output o", 0.0523)]}, {"a": [Item("output o", 0.0421)]})
+    assert list(result.lines()) == ["better: a: output o (error 0.0523, now 0.0421)", "0 mended, 0 new, 1 better"]
+    assert result.holds
+    assert result.known_files == {"a"}
+    assert [change["what"] for change in result.as_json()["better"]] == ["output o"]
 
 
 def test_files_that_were_not_looked_at_say_nothing():

@@ -27,6 +27,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.interrupt import Terminated, end_by_signal, termination_as_interrupt
+from buda_emu.support.options import SettingsName
 from buda_emu.support.screen import note_names
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers
@@ -77,10 +78,12 @@ def main(args: argparse.Namespace) -> int:
         comparison = baseline.against({case.netlist: test_items(case) for case in results})
         known_files = comparison.known_files
     console.end(run, known_files)
-    _write_files(args, run, comparison)
+    _write_files(args, run, comparison, known_files)
     is_covered = record_coverage(args, results)
     if args.format != "text":
-        _print_for_programs(args.format, run)
+        _print_for_programs(args.format, run, known_files)
+    for text in _unused_settings(args, results):
+        complain(f"buda-emu: {text}")
     unmet = list(_unmet_choices(args, results))
     for text in unmet:
         complain(f"buda-emu: {text}")
@@ -269,8 +272,10 @@ def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineComparison | None) -> None:
-    """Write the files that the command line asks for."""
+def _write_files(
+    args: argparse.Namespace, run: TestRun, comparison: BaselineComparison | None, known_netlists: frozenset[str]
+) -> None:
+    """Write the files that the command line asks for. `known_netlists` fail as the baseline expects."""
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
@@ -281,7 +286,7 @@ def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineCom
     if args.junitxml is not None:
         from buda_emu.report.machine_readable.junit import junit_xml
 
-        write_printable(args.junitxml, junit_xml(run))
+        write_printable(args.junitxml, junit_xml(run, known_netlists))
     if args.report is not None:
         from buda_emu.report.test_report import write_report
 
@@ -289,14 +294,15 @@ def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineCom
         say(f"report: {args.report / 'report.html'}")
 
 
-def _print_for_programs(form: str, run: TestRun) -> None:
-    """Print the results to standard output as JSON, annotations or SARIF."""
+def _print_for_programs(form: str, run: TestRun, known_netlists: frozenset[str]) -> None:
+    """Print the results to standard output as JSON, annotations or SARIF. Annotations and SARIF leave out
+    `known_netlists`, which fail as the baseline expects."""
     if form == "json":
         from buda_emu.report.machine_readable.json_form import as_json
 
         write_json("-", as_json(run))
         return
-    findings = annotations(run)
+    findings = annotations(run, known_netlists)
     if form == "github":
         write_text("-", f"{as_github(findings)}\n" if findings else "")
         return
@@ -306,14 +312,28 @@ def _print_for_programs(form: str, run: TestRun) -> None:
     write_printable("-", json.dumps(as_sarif(findings, rules, run.version), indent=1) + "\n")
 
 
+def _unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[tuple[str, str]]:
+    """Yield each parameter that no tested program takes, and a text that says so."""
+    ran = [case for case in results if case.programs]
+    for name in dict.fromkeys(name for name, _ in args.param):
+        if ran and not any(name in case.parameters for case in ran):
+            parameter_names = sorted({parameter for case in ran for parameter in case.parameters})
+            yield name, f"no tested program takes the parameter {name}{hint_in_parentheses(name, parameter_names)}"
+
+
+def _unused_settings(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[str]:
+    """Yield a text for each parameter of the settings file that no tested program takes."""
+    given = {name for name, _ in args.param if not isinstance(name, SettingsName)}
+    for name, text in _unused_parameters(args, results):
+        if name not in given:
+            yield f"{text}; it is of the settings, `param` of [test]"
+
+
 def _unmet_choices(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[str]:
     """Yield a text for each choice of the command line that no netlist meets, since it is most likely misspelt: a
     parameter that no tested program takes, and anything because of which all netlists are skipped."""
-    ran = [case for case in results if case.programs]
-    for name, _ in args.param:
-        if ran and not any(name in case.parameters for case in ran):
-            parameter_names = sorted({parameter for case in ran for parameter in case.parameters})
-            yield f"no tested program takes the parameter {name}{hint_in_parentheses(name, parameter_names)}"
+    given = {name for name, _ in args.param if not isinstance(name, SettingsName)}
+    yield from (text for name, text in _unused_parameters(args, results) if name in given)
     reasons = Counter(case.message for case in results)
     if results and not args.only_documents and all(case.status == "skipped" for case in results):
         yield f"nothing was tested: {reasons.most_common(1)[0][0]}"

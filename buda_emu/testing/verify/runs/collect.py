@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -196,8 +196,9 @@ class Settings:
                 content[name] = value
         return content
 
-    def arguments(self) -> list[str]:
-        """Return the arguments of the command line for the settings that are not the default."""
+    def arguments(self, taken: Container[str] | None = None) -> list[str]:
+        """Return the arguments of the command line for the settings that are not the default, with those of the
+        parameters that are among `taken`, all of them without it."""
         arguments: list[str] = []
         for option in ("precision", "expected", "compare", "seed", "arch", "threshold"):
             value = getattr(self, option)
@@ -209,7 +210,9 @@ class Settings:
             arguments.append("--perf")
         if self.allow_pickle:
             arguments.append("--allow-pickle")
-        for name, value in self.parameters:
+        for name, value in dict(self.parameters).items():
+            if taken is not None and name not in taken:
+                continue
             arguments += ["--param", f"{name.removeprefix('$')}={value}"]
         return arguments
 
@@ -229,10 +232,10 @@ class Case:
     settings: Settings = field(default_factory=Settings)
     shares_reference: bool = False  # with other netlists, whose tensors lie in the same folder
 
-    @property
-    def command(self) -> str:
-        """The command that tests this netlist again."""
-        words = ["buda-emu", "test", self.name, *self.settings.arguments()]
+    def command(self, taken: Container[str] | None = None) -> str:
+        """Return the command that tests this netlist again. `taken` are the parameters that its programs take, None
+        where they are not known."""
+        words = ["buda-emu", "test", self.name, *self.settings.arguments(taken)]
         if self.reference is not None:
             words += ["--reference", self.reference.where]
         if self.defaults is not None:
@@ -263,5 +266,5 @@ def unfinished_result(case: Case, status: Status, text: str, seconds: float) -> 
         expected=case.reference.where if case.reference is not None else settings.expected,
         seed=settings.seed,
         seconds=seconds,
-        command=case.command,
+        command=case.command(),
     )

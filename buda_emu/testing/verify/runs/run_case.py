@@ -586,6 +586,7 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         result,
         programs=tuple(body.name for body in bodies),
         parameters=parameters,
+        command=case.command(parameters),
         inputs=runs.inputs,
         outputs=outputs,
         not_compared=skipped,

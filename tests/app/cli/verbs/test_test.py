@@ -426,6 +426,28 @@ def test_parameters(results, folder):
     assert results("net.yaml", "--param", "att=1", "--shard", "1/1")[0] == 0  # another part may take it
 
 
+def test_parameters_of_the_settings_are_for_the_netlists_that_take_them(results, folder):
+    (folder / "buda-emu.toml").write_text('[test]\nparam = ["att=1"]\n')
+    code, run, printed = results("nets/good.yaml")
+    assert code == 0
+    assert printed.err == "buda-emu: no tested program takes the parameter $att; it is of the settings, `param` of [test]\n"
+    assert run["cases"][0]["command"] == "buda-emu test nets/good.yaml"
+    code, _, printed = results("nets/good.yaml", "--param", "att=2")
+    assert (code, printed.err) == (2, "buda-emu: no tested program takes the parameter $att\n")
+
+
+def test_the_command_to_run_a_netlist_again_has_the_parameters_that_it_takes(results, folder):
+    with_parameter = (folder / "nets" / "good.yaml").read_text().replace("  - p:\n", "  - p:\n      - param: [$at]\n")
+    assert "$at" in with_parameter
+    (folder / "nets" / "with.yaml").write_text(with_parameter)
+    code, run, printed = results("nets/good.yaml", "nets/with.yaml", "--param", "at=1", "--seed", "3")
+    assert (code, printed.err) == (0, "")
+    assert [case["command"] for case in run["cases"]] == [
+        "buda-emu test nets/good.yaml --seed 3",
+        "buda-emu test nets/with.yaml --seed 3 --param at=1",
+    ]
+
+
 @pytest.mark.parametrize("arch", ["arch: wormhole_b0", "arch: [wormhole_b0, blackhole]"])
 def test_a_netlist_for_other_architectures_is_skipped_with_its_reason(results, folder, arch):
     (folder / "nets/other.yaml").write_text(GOOD.replace("arch: wormhole_b0", arch))
