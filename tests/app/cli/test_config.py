@@ -11,6 +11,7 @@ from buda_emu.foreign.darwinn.linking import build
 from foreign.darwinn import example_trees as ex
 from netlist.rules.cases import edited
 from netlist.rules.cases_habits import CASES
+from report.results import nop
 from shared_files import ROOT
 
 CASE = next(case for case in CASES if case.rule == "V208")
@@ -119,6 +120,7 @@ def test_other_verbs_report_only_the_chosen_findings(place, capsys):
 
 @pytest.mark.parametrize("verb", ["perf", "run"])
 def test_a_parameter_of_the_settings_is_for_the_netlists_that_take_it(verb, place, capsys):
+    (place / "net.yaml").write_text(nop())
     (place / "buda-emu.toml").write_text(f'[{verb}]\nparam = ["elsewhere=2"]\n')
     assert main([verb, "net.yaml"]) == 0
     assert main([verb, "net.yaml", "--param", "elsewhere=3"]) == 2
