@@ -114,3 +114,8 @@ ARCHS: Mapping[str, Arch] = {
     )
 }
 DEFAULT_ARCH = "wormhole_b0"
+
+UNUSED_L1 = 64
+"""Bytes at the end of L1 that nobody uses."""
+ETHERNET_L1_BYTES = 256 * 1024 - UNUSED_L1 - (36 + 124) * 1024
+"""Bytes of an Ethernet core for data buffers."""

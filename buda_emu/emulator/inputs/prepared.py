@@ -94,6 +94,12 @@ def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Di
             build_plan(netlist, topology(netlist, temporal), labels, quantised=True)
         except ProgramError as error:
             names = {f"op {error.op}", f"queue {error.queue}"}
+            if not any(diagnostic.message.partition(":")[0] in names for diagnostic in shapes):
+                continue
+            # The plan ends at its first failure: the others of its graphs are as certain.
+            ops = {op.name for name in temporal.graphs for op in netlist.graphs[name].ops}
+            names |= {f"op {name}" for name in ops}
+            names |= {f"queue {queue.name}" for queue in netlist.queues.values() if queue.input in ops}
             yield from (diagnostic for diagnostic in shapes if diagnostic.message.partition(":")[0] in names)
         except UnsupportedError:
             continue  # said when it runs, by name

@@ -8,6 +8,7 @@ from itertools import chain
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.options import MORE_MEMORY_IN_PYTHON
 from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, Traffic
+from buda_emu.netlist.flow.walk import WRAP
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue, QueueSettings
 from buda_emu.netlist.program.settings import Place, instruction_text
 from buda_emu.support.checker.text import plural
@@ -42,8 +43,23 @@ class Scene:
 
 def likely_cause(error: ProgramError, scene: Scene) -> str:
     """Return the likely cause in words, "" where nothing can be added to the problem itself."""
+    wrap = _wrong_wrap(scene)
+    if wrap:
+        return wrap
     find = _CAUSES.get(error.kind)
     return find(error, scene) if find is not None else ""
+
+
+def _wrong_wrap(scene: Scene) -> str:
+    """Return the checker's finding that a pointer of the queue at fault is wrapped at another place than the queue's
+    own, as a cause; "" without one. Such a pointer goes astray after some rounds, whatever else the program does."""
+    queue = scene.queue
+    if queue is None:
+        return ""
+    for finding in scene.netlist.diagnostics:
+        if finding.rule == WRAP and f"the pointers of {queue.name} run" in finding.message:
+            return f"line {finding.line}: {finding.message} ({WRAP}): mend this first"
+    return ""
 
 
 def _full_cause(_error: ProgramError, scene: Scene) -> str:

@@ -1,4 +1,4 @@
-"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212, V217; stage W)."""
+"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212, V217, V219; stage W)."""
 
 import re
 from collections import deque
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from buda_emu.netlist.model import Execute, Graph, Netlist, Op, Program, Queue, QueueSettings, SubOp
 from buda_emu.netlist.nodes import Mapping, Scalar, Sequence
 from buda_emu.netlist.repetitions import repetition_hint
-from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse
 from buda_emu.netlist.rules.registry import (
     Finding,
@@ -36,6 +36,36 @@ _LONG_NUMBER = re.compile(r"(?!0+\Z)[0-9]{5,8}")
 _ROUND = "000"  # end of a number that is a round address if it is read as hexadecimal
 _ALIGNMENT = 32  # bytes, of which every chip wants a multiple as address in DRAM
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
+
+
+@op_check(
+    rule(
+        "V219",
+        "W",
+        "a copy between chips goes to the chip on which it begins",
+        "An ethernet_datacopy brings its operand to dest_device, where other ops read it. To its own chip it brings "
+        "nothing new, and ops of other chips do not get it.",
+        "{type: ethernet_datacopy, attributes: {dest_device: 0}} in a graph of chip 0",
+        "{type: ethernet_datacopy, attributes: {dest_device: 1}} in a graph of chip 0",
+        "OPS 1",
+    ),
+)
+def copy_to_its_own_chip(ctx: Context, op: Op) -> Findings:
+    """Warn of a copy between chips whose destination is its own chip; the hint names the chip of its readers if it is
+    a single other one."""
+    if not op.has("Ethernet") or op.attributes.dest_device != op.target_device:
+        return
+    readers = [reader for reader in ctx.ops.values() if op.name in reader.inputs]
+    away = sorted({reader.target_device for reader in readers} - {op.target_device})
+    message = f"dest_device {op.target_device} is the chip that it runs on"
+    hint = "read its operand instead"
+    if away:
+        names = ", ".join(reader.name for reader in readers if reader.target_device in away)
+        message += f": it does not reach {names} of chip {', '.join(map(str, away))}"
+        hint = "name the chip that reads it"
+    if len(away) == 1:
+        hint = replacing(f"did you mean {away[0]}?", str(op.target_device), str(away[0]))
+    yield Finding(attribute_mark(op, "dest_device"), message, hint)
 
 
 @queue_check(

@@ -295,6 +295,22 @@ CASES = (
         ),
     ),
     Case(
+        "V164",
+        b.COPY,
+        (
+            ("a", "mblock: [2, 2]", "mblock: [6, 2]"),
+            ("cp", "mblock: [2, 2]", "mblock: [6, 2]"),
+            ("o", "mblock: [2, 2]", "mblock: [6, 2]"),
+            ("cp", "type: nop", "type: ethernet_datacopy"),
+            ("cp", "untilize_output: false", "untilize_output: false, attributes: {dest_device: 1}"),
+        ),
+        "2",
+        near=(
+            ("cp", "type: nop", "type: ethernet_datacopy"),
+            ("cp", "untilize_output: false", "untilize_output: false, attributes: {dest_device: 1}"),
+        ),
+    ),
+    Case(
         "V125",
         b.COPY,
         (("", "    - varinst: [$gp,", "    - varinst: [$c_one, inc, 0]\n    - varinst: [$gp,"),),

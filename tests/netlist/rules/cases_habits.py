@@ -87,6 +87,19 @@ CASES: tuple[Case, ...] = (
         "V217", b.COPY, (("a", A_ADDRESS, "11000000"),), "11000000", near=(("a", A_ADDRESS, "32"),),
     ),
     Case("V217", b.COPY, (("a", A_ADDRESS, "01100000"),), "01100000"),
+    Case(
+        "V219",
+        b.COPY,
+        (
+            ("cp", "type: nop", "type: ethernet_datacopy"),
+            ("cp", "untilize_output: false", "untilize_output: false, attributes: {dest_device: 0}"),
+        ),
+        "0",
+        near=(
+            ("cp", "type: nop", "type: ethernet_datacopy"),
+            ("cp", "untilize_output: false", "untilize_output: false, attributes: {dest_device: 1}"),
+        ),
+    ),
     Case(  # round
         "V217", b.COPY, (("a", A_ADDRESS, "11000000"), ("o", O_ADDRESS, "1048576")), "11000000",
         near=(("a", A_ADDRESS, "268435456"), ("o", O_ADDRESS, "1048576")),

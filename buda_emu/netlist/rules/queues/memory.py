@@ -21,7 +21,7 @@ from buda_emu.netlist.rules.registry import (
     rule,
 )
 from buda_emu.netlist.sizes import buffer_bytes
-from buda_emu.spec.archs import HOST_CHANNEL_BYTES, HOST_RESERVED
+from buda_emu.spec.archs import ETHERNET_L1_BYTES, HOST_CHANNEL_BYTES, HOST_RESERVED
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
@@ -269,7 +269,8 @@ def _ranges_of(ctx: Context, names: Iterable[str]) -> Iterator[Range]:
         "the buffers of an op do not fit L1",
         "A core holds two ublocks of every element-wise operand, two columns and rows of blocks of a matmul's "
         "operands, and buf_size_mb mblocks of the result. The estimate counts only these, against L1 less 216 KiB"
-        " that are always taken.",
+        " that are always taken. An Ethernet core has 98,240 bytes for what is copied to it, of which there are never "
+        "more mblocks than two for each that an epoch copies.",
         "{mblock: [8, 8], ublock: [2, 4], buf_size_mb: 2} in Float32 on wormhole_b0",
         "{mblock: [4, 4], ublock: [2, 4], buf_size_mb: 2} in Float32 on wormhole_b0",
         "NETLIST 2, 2.2",
@@ -277,11 +278,28 @@ def _ranges_of(ctx: Context, names: Iterable[str]) -> Iterator[Range]:
 )
 def buffers_in_l1(ctx: Context, op: Op) -> Findings:
     """Refuse an op whose operand and result buffers need more L1 on a core than there is, counted at their least
-    (NETLIST 2.2)."""
+    (NETLIST 2.2), and a copy between chips whose result needs more than an Ethernet core has."""
+    if op.has("Ethernet"):
+        yield from _copy_in_l1(ctx, op)
+        return
     free = ctx.arch.l1_bytes - L1_RESERVED
     if (need := l1_bytes(op, ctx.arch.alignment)) > free:
         message = f"its buffers need at least {need >> 10} KiB of L1 in each core, at most {free >> 10} KiB are free"
         yield Finding(op.at("buf_size_mb"), message, "use a larger grid_size, a smaller ublock or buf_size_mb")
+
+
+def _copy_in_l1(ctx: Context, op: Op) -> Findings:
+    """Refuse a copy between chips whose result does not fit an Ethernet core. The router makes no buffer larger than
+    twice what the copy hands on in an epoch."""
+    mblocks = ctx.netlist.graphs[op.graph].input_count * op.blocking.t
+    held = 1
+    if op.buf_size_mb > 1:
+        held = 2 * min(op.buf_size_mb // 2, mblocks)
+    tiles = held * op.blocking.block_rows * op.blocking.block_cols
+    need = tiles * tile_bytes(op.out_df, *op.blocking.tile_dim, ctx.arch.alignment, header=True)
+    if need > ETHERNET_L1_BYTES:
+        message = f"its result needs at least {need} bytes of L1 on an Ethernet core, which has {ETHERNET_L1_BYTES}"
+        yield Finding(op.at("buf_size_mb"), message, "use a larger grid_size, a smaller mblock or buf_size_mb")
 
 
 def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:

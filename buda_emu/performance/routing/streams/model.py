@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from buda_emu.performance.routing.pipes.links import ETHERNET_CORES
-from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.archs import ARCHS, UNUSED_L1
 from buda_emu.support.records import dataclass
 
 
@@ -117,8 +117,6 @@ MOST_PHASES = 1 << 16  # of an iteration, likewise: no core has room for the blo
 PHASE_BYTES = 64  # of a blob, as pipegen2 estimates
 EPOCH_BYTES = 12 * 1024  # of a blob, before its phases
 TILE_HEADER_BUFFER = 16 * TILES_A_PHASE  # bytes
-UNUSED_L1 = 64  # bytes at the end of L1
-ETHERNET_L1_BYTES = 256 * 1024 - UNUSED_L1 - (36 + 124) * 1024  # for data buffers
 
 NCRISC_READERS = 8
 NCRISC_WRITERS = 8

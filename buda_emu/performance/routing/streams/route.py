@@ -11,7 +11,6 @@ from buda_emu.performance.routing.streams.decompose import Subgraph, subgraphs
 from buda_emu.performance.routing.streams.making import Draft, Makers
 from buda_emu.performance.routing.streams.model import (
     ETHERNET_EXTRA_STREAMS,
-    ETHERNET_L1_BYTES,
     ETHERNET_MULTICAST_STREAMS,
     ETHERNET_STREAMS,
     LIMITS,
@@ -32,7 +31,7 @@ from buda_emu.performance.routing.streams.model import (
 )
 from buda_emu.performance.routing.streams.phases import Phases, measure
 from buda_emu.performance.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Node, Simple, in_order
-from buda_emu.spec.archs import EXTRA_STREAMS, KERNEL_STREAMS
+from buda_emu.spec.archs import ETHERNET_L1_BYTES, EXTRA_STREAMS, KERNEL_STREAMS
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.garbage import no_collections
 
