@@ -69,8 +69,8 @@ class _Names(SectionReader):
                 self._check_keys_of(io_config, "io-config: ", _IO_KEYS)
 
     def _check_keys_of(self, section: nodes.Mapping, label: str, legal: tuple[str, ...]) -> None:
-        """Report the keys of a map that are nearly one of the `legal` ones. Other keys are someone's notes (NETLIST 1.1,
-        5)."""
+        """Report the keys of a map that are nearly one of the `legal` ones. Other keys are someone's notes
+        (NETLIST 1.1, 5)."""
         for key, key_node, _ in section.items():
             hint = "" if key in legal else near(key, legal)
             if hint:

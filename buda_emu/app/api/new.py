@@ -166,8 +166,8 @@ class _Writer:
         for word, op_type, word_before in zip(words, op_types, ("", *words), strict=False):
             if op_type.has("takes positive numbers") and not is_positive:
                 raise HostError(
-                    f"new: {word} takes positive numbers, and what {word_before} gives may be negative: put abs between "
-                    f"them, {word_before} abs {word}"
+                    f"new: {word} takes positive numbers, and what {word_before} gives may be negative: put abs "
+                    f"between them, {word_before} abs {word}"
                 )
             is_positive = op_type.has("gives positive") or (is_positive and op_type.has("keeps positive"))
 

@@ -217,9 +217,9 @@ rule(
     "V218",
     "W",
     "a key that looks like a misspelt section",
-    "Sections that nobody knows are ignored, and so are the keys of `test-config` beside its four. Under a misspelt name "
-    "a comparison, a stimulus or all of `performance-check` is lost without a word. Names that are like none of those "
-    "that are read are taken for notes.",
+    "Sections that nobody knows are ignored, and so are the keys of `test-config` beside its four. Under a misspelt "
+    "name a comparison, a stimulus or all of `performance-check` is lost without a word. Names that are like none of "
+    "those that are read are taken for notes.",
     "test-config: {comparision-config: {type: Exact}}",
     "test-config: {comparison-config: {type: Exact}}",
     "NETLIST 1.1, 5",

@@ -1,4 +1,5 @@
-"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212, V217, V219; stage W)."""
+"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212, V217, V219;
+stage W)."""
 
 import re
 from collections import deque

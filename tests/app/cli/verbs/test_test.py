@@ -430,7 +430,10 @@ def test_parameters_of_the_settings_are_for_the_netlists_that_take_them(results,
     (folder / "buda-emu.toml").write_text('[test]\nparam = ["att=1"]\n')
     code, run, printed = results("nets/good.yaml")
     assert code == 0
-    assert printed.err == "buda-emu: no tested program takes the parameter $att; it is of the settings, `param` of [test]\n"
+    assert (
+        printed.err
+        == "buda-emu: no tested program takes the parameter $att; it is of the settings, `param` of [test]\n"
+    )
     assert run["cases"][0]["command"] == "buda-emu test nets/good.yaml"
     code, _, printed = results("nets/good.yaml", "--param", "att=2")
     assert (code, printed.err) == (2, "buda-emu: no tested program takes the parameter $att\n")

@@ -78,6 +78,13 @@ CASES = {
         ("graph h reads q but nothing frees", "incwrap, input_count, 4", "so far 2 entries pushed and 0 freed"),
         {"a": 8},
     ),
+    "queue whose read pointer is wrapped too early": Broken(
+        relay("var: {$c_zero: 0, $rd: 0, $q: 0}", "loop: 3", execute("g", fifo_settings("a", "$rd", "$rd")),
+              execute("h", fifo_settings("q", "$q", "$q")), "varinst: [$q, incwrap, 1, 2]", "endloop"),
+        "full",
+        ("$q is wrapped at 2, the pointers of q run modulo 4 (V286): mend this first",),
+        {"a": 8},
+    ),
     "queue that is freed more slowly than it is filled": Broken(
         relay("var: {$c_zero: 0, $rd: 0, $q: 0}", "loop: 3", execute("g", fifo_settings("a", "$rd", "$rd")),
               execute("g", fifo_settings("a", "$rd", "$rd")), execute("h", fifo_settings("q", "$q", "$q")),
