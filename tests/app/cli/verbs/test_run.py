@@ -13,6 +13,7 @@ import pytest
 from buda_emu.app.api.report import summarise
 from buda_emu.app.cli.kernels import compiled_line
 from buda_emu.app.cli.main import main
+from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 NETLIST = "netlists/matmul.yaml"
 
@@ -332,3 +333,23 @@ def test_compiling_is_no_part_of_a_programs_time(root, monkeypatch):
     monkeypatch.setattr(module.Emulator, "run", run)
     report = module.run_netlist(be.load(root / "netlists" / "matmul.yaml"))
     assert report.programs[0].seconds < 0.1
+
+
+def test_all_shapes_that_stop_a_graph_are_listed(tmp_path, capsys):
+    twice = ", input_0_tms: [broadcast: {c: 2}]"
+    ops = [op("n", "nop", ["a"], more=twice), op("m", "nop", ["a"], loc=(0, 1), more=twice)]
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        text(
+            [queue("a"), queue("o", "n"), queue("p", "m")],
+            [graph("g", *ops)],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+        )
+    )
+    assert main(["check", str(path)]) == 0
+    assert "of the warnings 2 refused by run" in capsys.readouterr().out.replace("`", "")
+    assert main(["run", str(path)]) == 2
+    shown = capsys.readouterr().err
+    assert "op n:" in shown
+    assert "op m:" in shown
+    assert "2 errors" in shown
