@@ -72,8 +72,8 @@ class _Names(SectionReader):
         """Report the keys of a map that are nearly one of the `legal` ones. Other keys are someone's notes
         (NETLIST 1.1, 5)."""
         for key, key_node, _ in section.items():
-            hint = "" if key in legal else near(key, legal)
-            if hint:
+            hint = near(key, legal)
+            if hint and key not in legal:
                 self._add(MISSPELT, key_node, f"{label}nobody reads {quote(key)}: it is ignored", hint)
 
     def check(self, netlist: Netlist) -> None:

@@ -181,7 +181,9 @@ class _Writer:
             raise HostError(f"new: only a matmul has a number of columns, not {word}")
         name = f"{kind}{number}"
         inputs = [before]
-        attributes = f", attributes: {{{_ATTRIBUTES[kind]}}}" if kind in _ATTRIBUTES else ""
+        attributes = ""
+        if kind in _ATTRIBUTES:
+            attributes = f", attributes: {{{_ATTRIBUTES[kind]}}}"
         columns = _tiles(size) if size else shape.cols
         result = self._on_smallest_grid(shape.t, shape.rows, columns, word)
         if is_matmul:
