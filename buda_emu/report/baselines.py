@@ -116,12 +116,16 @@ class BaselineComparison:
             yield f"{len(self.known)} as in the baseline"
         if self.unlisted:
             yield f"{plural(len(self.unlisted), 'figure')} not in the baseline yet"
+        yield self._sum()
+
+    def _sum(self) -> str:
+        """Return the counts of changes as one line."""
         counts = [f"{len(self.mended)} mended", f"{len(self.new)} new"]
         if self.worse:
             counts.append(f"{len(self.worse)} worse")
         if self.better:
             counts.append(f"{len(self.better)} better")
-        yield ", ".join(counts)
+        return ", ".join(counts)
 
     def _changed(self) -> tuple[tuple[str, tuple[ItemChange, ...]], ...]:
         """Return the changes of each kind that is printed, under its word."""

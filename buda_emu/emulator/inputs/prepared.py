@@ -93,16 +93,23 @@ def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Di
         try:
             build_plan(netlist, topology(netlist, temporal), labels, quantised=True)
         except ProgramError as error:
-            names = {f"op {error.op}", f"queue {error.queue}"}
-            if not any(diagnostic.message.partition(":")[0] in names for diagnostic in shapes):
-                continue
-            # The plan ends at its first failure: the others of its graphs are as certain.
-            ops = {op.name for name in temporal.graphs for op in netlist.graphs[name].ops}
-            names |= {f"op {name}" for name in ops}
-            names |= {f"queue {queue.name}" for queue in netlist.queues.values() if queue.input in ops}
-            yield from (diagnostic for diagnostic in shapes if diagnostic.message.partition(":")[0] in names)
+            if _about(shapes, {f"op {error.op}", f"queue {error.queue}"}):
+                # The plan ends at its first failure: the others of its graphs are as certain.
+                yield from _about(shapes, _subjects(netlist, temporal.graphs))
         except UnsupportedError:
             continue  # said when it runs, by name
+
+
+def _about(diagnostics: Sequence[Diagnostic], subjects: set[str]) -> list[Diagnostic]:
+    """Return the diagnostics whose messages begin with one of the subjects."""
+    return [diagnostic for diagnostic in diagnostics if diagnostic.message.partition(":")[0] in subjects]
+
+
+def _subjects(netlist: Netlist, graphs: Sequence[str]) -> set[str]:
+    """Return the ops of graphs and the queues that they fill, as diagnostics name them."""
+    ops = {op.name for name in graphs for op in netlist.graphs[name].ops}
+    queues = {f"queue {queue.name}" for queue in netlist.queues.values() if queue.input in ops}
+    return queues | {f"op {name}" for name in ops}
 
 
 _NAMED = 3  # queues that the error names
