@@ -103,7 +103,7 @@ class BaselineComparison:
     def lines(self) -> Iterator[str]:
         """Yield the comparison as lines, the first ones of each kind; the last line is the sum, such as `2 mended, 1
         new`."""
-        for word, changes in self._changed():
+        for word, changes in self._changes_by_word():
             texts = [f"{word}: {change.file}: {change.what}{self._levels(change)}" for change in changes]
             yield from first_lines(texts, word)
         texts = [
@@ -127,7 +127,7 @@ class BaselineComparison:
             counts.append(f"{len(self.better)} better")
         return ", ".join(counts)
 
-    def _changed(self) -> tuple[tuple[str, tuple[ItemChange, ...]], ...]:
+    def _changes_by_word(self) -> tuple[tuple[str, tuple[ItemChange, ...]], ...]:
         """Return the changes of each kind that is printed, under its word."""
         return ("new", self.new), ("worse", self.worse), ("better", self.better), ("mended", self.mended)
 
