@@ -177,7 +177,8 @@ def _run(tiles: Tensor, index: int, runs: int, length: int) -> Tensor:
 
 @helper
 def _all_below(limit: np.float32, run: Tensor) -> bool:
-    """Return whether all magnitudes are below the limit of a branchless form, which becomes vector code."""
+    """Return whether all magnitudes of a run are below `limit`: sine and cosine then use their branchless form for it.
+    The loop has no early exit, so that it becomes vector code."""
     below = True
     for k in range(run.shape[0]):
         below &= abs(run[k]) < limit

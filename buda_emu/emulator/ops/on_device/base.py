@@ -404,9 +404,9 @@ def copied_mode(source: OperandSource, mode: DstMode) -> DstMode:
     return mode
 
 
-def copy_of(bits: Bits, register: str, mode: DstMode, units: Units) -> Maker:
-    """Return the maker of a datacopy of tiles that have been put together, `bits` [w, tiles], through a Dst of
-    `mode`."""
+def assembled_copy_maker(bits: Bits, register: str, mode: DstMode, units: Units) -> Maker:
+    """Return the maker of an op that copies `bits` [w, tiles] through a Dst of `mode`. For ops such as tilizer and
+    embedding, which first put their tiles together from elements."""
     rows = bits.rows()
 
     def tiles(start: int, stop: int) -> DstTiles:

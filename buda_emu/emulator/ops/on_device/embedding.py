@@ -5,7 +5,15 @@ import numpy as np
 from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.emulator.ops import embedding
-from buda_emu.emulator.ops.on_device.base import DeviceCall, Job, Maker, copied_mode, copy_of, elements_of, on_device
+from buda_emu.emulator.ops.on_device.base import (
+    DeviceCall,
+    Job,
+    Maker,
+    assembled_copy_maker,
+    copied_mode,
+    elements_of,
+    on_device,
+)
 from buda_emu.emulator.ops.on_device.operands import Stored
 from buda_emu.spec.blocking import TILE_ELEMENTS
 
@@ -42,4 +50,4 @@ class Embedding:
         tiles = rows.reshape(entries, 1, -1, 32, cols, 32).swapaxes(3, 4)
         every = np.repeat(tiles, t, axis=1).astype(datums.dtype, copy=False).reshape(entries, -1, TILE_ELEMENTS)
         mode = copied_mode(table, job.registers.dst)
-        return copy_of(Bits(table.bits.df, np.ascontiguousarray(every)), table.register, mode, job.units)
+        return assembled_copy_maker(Bits(table.bits.df, np.ascontiguousarray(every)), table.register, mode, job.units)

@@ -246,7 +246,7 @@ class KernelUnits:
         if spilled is not None and REGISTERS[register] is not None:
             arguments = self._product(dst, block, self._setting(register, block.mode))
             spill_way = Traversal(spilled, spill.ends, block.fresh)
-            undone = matmul_kernels.matmul_blocks(items.start, items.stop, dst, arguments, spill_way)
+            undone = matmul_kernels.matmul_where_singles_suffice(items.start, items.stop, dst, arguments, spill_way)
             remaining = [range(tile, tile + 1) for tile in undone]
         elif block.fresh:
             tiles_of(dst)[items.start : items.stop] = 0

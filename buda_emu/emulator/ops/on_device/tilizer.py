@@ -3,7 +3,15 @@
 import numpy as np
 
 from buda_emu.arithmetic.formats.stored import Bits
-from buda_emu.emulator.ops.on_device.base import DeviceOp, Job, Maker, copied_mode, copy_of, elements_of, on_device
+from buda_emu.emulator.ops.on_device.base import (
+    DeviceOp,
+    Job,
+    Maker,
+    assembled_copy_maker,
+    copied_mode,
+    elements_of,
+    on_device,
+)
 from buda_emu.spec.formats import is_raw
 
 
@@ -28,4 +36,4 @@ class Tilizer(DeviceOp):
             datums = tiles.reshape(datums.shape)
         datums = np.ascontiguousarray(np.broadcast_to(datums, (entries, *datums.shape[1:])))
         mode = copied_mode(source, job.registers.dst)
-        return copy_of(Bits(source.bits.df, datums), source.register, mode, job.units)
+        return assembled_copy_maker(Bits(source.bits.df, datums), source.register, mode, job.units)

@@ -174,15 +174,16 @@ def matmul_tiles(start: int, stop: int, dst: Tensor, product: Product, fresh: bo
     dst are ignored, as if they were zeros. Items: the w * t * rows * cols tiles of `dst`. An operand tile is prepared
     once for all items of a call, so several rows of tiles in one call are faster.
     """
-    for index in matmul_blocks(start, stop, dst, product, Traversal(AS_IT_WAS, _NO_ENDS, fresh)):
+    for index in matmul_where_singles_suffice(start, stop, dst, product, Traversal(AS_IT_WAS, _NO_ENDS, fresh)):
         matmul_by_integers(index, index + 1, dst, product)
 
 
-def matmul_blocks(start: int, stop: int, dst: Tensor, product: Product, traversal: Traversal) -> list[int]:
-    """Add the product to dst like `matmul_tiles`, with the given way through the inner tiles, whose `moved` is 0.
-
-    Return the items that are not done, whose tiles are as they were, or zeros: singles cannot hold their numbers.
-    """
+def matmul_where_singles_suffice(
+    start: int, stop: int, dst: Tensor, product: Product, traversal: Traversal
+) -> list[int]:
+    """Add the product to dst by the kernel of singles, with the spills of `traversal`, whose `moved` is 0. Return the
+    items that it cannot compute exactly, for the caller to compute by a slower way; their tiles are unchanged, or zeros
+    with `fresh`."""
     left = _left_out(start, stop, dst, product, traversal)
     if left and product.setting.exponent_bits == 8:
         for moved in _MOVED:
