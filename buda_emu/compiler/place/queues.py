@@ -68,16 +68,20 @@ def add_epoch_queues(
         queue.alias or name for name, queue in placement.queues.items() if name in used or queue.input in ops_of_epoch
     }
     placement.queues = {name: queue for name, queue in placement.queues.items() if (queue.alias or name) in shown}
-    channels = _channels_elsewhere(placement, moved, epoch, others)
+    channels = _channels_of_base(placement, moved, epoch, others)
     Memory(placement.target, balances=balances).add(placement, _sort_traffic(placement, moved), due, channels)
     _share_addresses(placement)
 
 
-def _channels_elsewhere(
+def _channels_of_base(
     placement: Placement, moved: dict[str, dict[Phase, float]], epoch: int, others: Mapping[str, Queue]
 ) -> dict[str, list[int]]:
-    """Return the channels of the queues that have them from another placement, `others`. A queue of an epoch before
-    `epoch` that is not there moves just what it moves in this epoch; `moved` is changed accordingly."""
+    """Return the channels that queues take from `others`, the queues of a placement that differs in `epoch` alone, when
+    a search places that epoch anew: those of queues that an earlier epoch uses, and for a single input of all that are
+    not loaded once.
+
+    An earlier epoch's queue that is not there with as many buffers counts in `moved`, which is changed, with this
+    epoch's traffic alone."""
     channels: dict[str, list[int]] = {}
     for name, queue in placement.queues.items():
         earlier = min(moved[name], default=Phase(epoch)).epoch < epoch

@@ -1,9 +1,10 @@
 """Changes a placement so that the router accepts it: an edge that it could not route (`routable.py`) gets other blocks,
 or goes through DRAM.
 
-Where a stack of slices has pieces that do not fall on the reader's blocks, the producer gets a buffer that holds all
-slices of the stack, or the reader gets other ublocks. Where neither is possible, and where more cores read a result
-than its own core has streams for, readers take it from a queue in DRAM, which each core fills once."""
+Where a stack of slices has pieces that do not fall on the reader's blocks, the producer gets a buffer of another number
+of slices, or the reader gets other ublocks; sizes are tried from the largest down. Where neither is possible, and where
+a core has too few streams for all readers of its result, readers take it from a queue in DRAM, which each core fills
+once."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -46,8 +47,8 @@ def make_routable(placement: Placement, epoch: int | None = None) -> None:
 
 
 def _hold_whole_rounds(placement: Placement, placed: PlacedOp) -> Blocks:
-    """Return the blocks with a buffer that holds whole rounds if it would hold more than one: the inputs that it gives
-    at a time must divide it."""
+    """Return the blocks, with an output buffer of more inputs than the epoch takes at once cut down to a multiple of
+    these."""
     blocks = placed.blocks
     inputs = placement.count(placed.op.program)
     held = buffered_slices(blocks) // blocks.t
@@ -158,8 +159,8 @@ class Routing:
             placement.detours[reader, source] = Detour("streams", why)
 
     def would_connect(self, source: str, changed: Mapping[str, PlacedOp]) -> bool:
-        """Return whether the cores of an op would have streams for all readers of its epoch, except those whose stacks
-        go through DRAM, if the ops in `changed` were divided differently."""
+        """Return whether an op's cores have streams for its readers in the epoch if the ops in `changed` were divided
+        so; a reader with a detour for its stack counts as the queue."""
         direct = self._pipes(source, changed, only_detours="stack")
         by_dram = any(name == source and detour.kind == "stack" for (_, name), detour in self.placement.detours.items())
         pipe_count = 0
@@ -176,8 +177,8 @@ class Routing:
 
     def _pipes(self, source: str, changed: Mapping[str, PlacedOp], only_detours: str = "") -> dict[str, Pipes]:
         """Return the pipes of each reader that takes an op's result from its cores, if the ops in `changed` were
-        divided differently. Readers with a detour through DRAM do not count; with `only_detours`, a kind of detour such
-        as "stack", only those with a detour of that kind do not."""
+        divided differently. Readers with a detour through DRAM do not count; `only_detours`: leave out only readers
+        with this kind of detour, such as "stack"."""
         producer = changed.get(source, self.placement.ops[source])
         direct = dict[str, Pipes]()
         for edge in self.edges[source]:
@@ -224,7 +225,7 @@ def _other_ublocks(placement: Placement, placed: PlacedOp) -> Iterator[Blocks]:
 
 
 def held_bytes(placement: Placement, placed: PlacedOp) -> int:
-    """Return the bytes of the constants that one core holds; the tiles and words of a picker count with the op."""
+    """Return the bytes of the constants that one core holds, without those of a picker, which `buffer_bytes` counts."""
     op = placed.op
     target = placement.target.of(placed.op.precision)
     held = placed.held - picker_operands(op)

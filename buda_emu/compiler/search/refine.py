@@ -250,11 +250,11 @@ GPT-2 gets slower again (docs/compile/placing.md, "What is not there")."""
 
 
 def refine_result(best: SearchResult, context: SearchContext) -> SearchResult:
-    """Return the result after the refinements that are tried with the best form of the best graph only.
+    """Return a result that is at least as quick, by refinements too costly for every form; called once per effort, with
+    its best result.
 
-    For a single input these are slices along t, and epochs that are found for a single input; for all, the other shares
-    of a chip that rectangles may cover, and more moves and corrections from there.
-    """
+    For a single input: slices along t and, on one chip, epochs of its own; on one chip also other shares that
+    rectangles cover; then more moves and corrections."""
     objective = best.objective
     searched = best.table
     if searched is None:

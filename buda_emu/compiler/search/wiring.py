@@ -460,7 +460,8 @@ class _Positions:
         return {}
 
     def size(self, name: str) -> tuple[int, int]:
-        """Return the rows and columns of the chip that an op takes."""
+        """Return the rows and columns that an op takes after the moves, which may have turned it; asked once the search
+        is over, to set `grid_transpose`."""
         return self._sizes[name]
 
     def draw_op_to_turn(self, draw: random.Random) -> str:

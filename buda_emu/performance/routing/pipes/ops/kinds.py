@@ -420,7 +420,7 @@ class Embedding(OpKind):
         count = inputs.op.attributes.num_indices
         source = inputs.sources[index].blocking
         if index == 0:
-            return count * (source.mblock[1] // _across(inputs.op, source)), count
+            return count * (source.mblock[1] // _cores_per_buffer_column(inputs.op, source)), count
         rows, columns = inputs.op.blocking.grid_size
         tiles = -(-(count // (rows * columns)) // (source.tile_dim[0] * source.tile_dim[1]))
         return tiles, tiles
@@ -453,7 +453,7 @@ class Tilizer(OpKind):
         source = inputs.sources[index].blocking
         down = max(1, blocking.grid_size[0] // source.grid_size[0])
         count = source.mblock[0] // down * source.ublock[0] * source.tile_dim[0]
-        return blocking.t * count * (source.mblock[1] // _across(inputs.op, source)), count
+        return blocking.t * count * (source.mblock[1] // _cores_per_buffer_column(inputs.op, source)), count
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         """Return the rows of one ublock of the flat data, which are cleared at a time."""
@@ -461,9 +461,9 @@ class Tilizer(OpKind):
         return source.ublock[0] * source.tile_dim[0]
 
 
-def _across(op: Op, source: Blocking) -> int:
-    """Return the columns of an op's cores that share one column of the buffers of the queue with blocking `source`, at
-    least 1."""
+def _cores_per_buffer_column(op: Op, source: Blocking) -> int:
+    """Return how many columns of an op's cores read from one column of buffers of the queue with blocking `source`, at
+    least 1: the share of an embedding table's row, or of a tilizer's flat row, that one core reads is found with it."""
     return max(1, op.blocking.grid_size[1] // source.grid_size[1])
 
 
