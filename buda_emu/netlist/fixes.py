@@ -64,8 +64,8 @@ class _Node:
 class _Places:
     """Index of the nodes of a netlist's text at which findings point.
 
-    An edit is a triple of start index, end index and the text that replaces what stands between them.
-    """
+    The methods `_replace`, `_put` and `_remove` return an edit as a triple: start index, end index and the text that
+    replaces what stands between them."""
 
     def __init__(self, text: str, findings: Iterable[Diagnostic]) -> None:
         self._text = text
@@ -221,7 +221,8 @@ def _elsewhere(finding: Diagnostic) -> tuple[int, int]:
 
 
 def _outermost_only_entry(node: _Node) -> _Node:
-    """Climb from a node that is the only entry of a map in a list to that map, as often as this is so."""
+    """Return the map in a list that goes as a whole because the node is its only entry, repeatedly outwards; else the
+    node."""
     while node.above is not None:
         above = node.above
         parts_of_entry = 2 if above.span.pairs else 1
@@ -271,9 +272,8 @@ def apply_fixes(text: str, check: Check, *, unsafe: bool = False) -> FixResult:
     """Apply the fixes of the findings that `check` reports for a text, the unsafe ones only if `unsafe` is set.
 
     A fix is accepted when its finding is gone afterwards and a text that had no error still has none. All fixes are
-    tried together first, then one by one; what only deletes, and is not safe, when nothing else is wrong. The text is
-    checked at least 20 times, and beyond that until about `_READ` characters have been checked.
-    """
+    tried together first, then one by one; unsafe fixes that only delete text are tried last, when no other fix or error
+    is left. At most 20 checks follow the first, more for short texts (about `_READ` characters in all)."""
     findings = tuple(check(text))
     checks_left = max(20, _READ // max(len(text), 1))
     removed: list[Diagnostic] = []
@@ -324,7 +324,8 @@ def _is_unsafe_deletion(finding: Diagnostic) -> bool:
 
 
 def _is_alternative_better(text: str, finding: Diagnostic, check: Check) -> bool:
-    """Return whether the alternative edits of a fix leave fewer findings than the fix itself."""
+    """Return whether the alternative edits of a fix leave fewer errors than the fix itself, or as many and fewer
+    findings."""
     remaining: list[tuple[int, int]] = []
     for candidate in (finding, _with_alternative(finding)):
         findings = check(_apply(text, [candidate])[0])

@@ -68,7 +68,8 @@ def suggest_missing_names(document: NamedObjects, repetitions: Sequence[Repetiti
 
 
 def _is_equal(repetition: Repetition) -> bool:
-    """Return whether both objects of a repeated name have equal content, so that leaving one out changes nothing."""
+    """Return whether the second object of a name has the content of the first, in which case no renaming is suggested.
+    False where the first one was not read."""
     if repetition.first is None or repetition.first.source is None:
         return False
     return same(repetition.first.source, repetition.body)

@@ -74,9 +74,8 @@ class Channels:
         self._bound: dict[str, dict[str, None]] = {}  # by the text of a variable: the queues whose settings name it
 
     def ring(self, name: str) -> RingPointers | None:
-        """Return the pointers of a queue, or None if its entries are not known. A queue that is met for the first
-        time is known if it is empty when the program begins.
-        """
+        """Return the pointers of a queue, None if they are not known, as always after `forget_all`. A queue that is met
+        for the first time has known pointers if it is empty when the program begins."""
         if self._blind:
             return None
         if name not in self._rings:

@@ -274,7 +274,8 @@ def _set_stochastic(context: Context, node: Node, mode: str, state: AttributeSta
 
 
 def _read_broadcasts(context: Context, name: str, node: Node, state: AttributeState) -> None:
-    """Read a map {input_N: tiles}, N after the first underscore. A scalar has no effect (NETLIST 11.2 B5)."""
+    """Read kernel_broadcast or its form per t slice, a map {input_N: tiles}; of each key the number after its first `_`
+    counts. A list is a finding; a scalar only counts as given (NETLIST 11.2 B5)."""
     if isinstance(node, Sequence):
         context.report(KERNEL_BROADCAST, node, f"{name} needs a map such as {{input_1: 4}}, not a list")
         return
