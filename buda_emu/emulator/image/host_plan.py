@@ -56,7 +56,8 @@ def _form(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """An input of the model: its label, the name of its value, shape and element type; integers are 0 up to `below`."""
+    """An input of the model: its label, the name of its value, shape and element type; integers are at least 0 and less
+    than `below`."""
 
     label: str = required_field(text)
     value: str = required_field(text)
@@ -123,8 +124,8 @@ def _step(value: Any) -> DeviceStep | HostStep:
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """The steps of a model that runs partly on the host. `constants` maps names of values to .npy files below
-    `host/`."""
+    """The steps of a model that runs partly on the host. `given` and `gives` are the inputs and outputs of the model;
+    `constants` maps names of values to .npy files below `host/`."""
 
     given: tuple[PlanInput, ...] = required_field(list_of(object_of(PlanInput, closed=True)))
     gives: tuple[PlanOutput, ...] = required_field(list_of(object_of(PlanOutput, closed=True)))
@@ -146,8 +147,7 @@ class HostPlan:
         return _plain(self)
 
     def problems(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Yield values that are read before a step gives them, or that are given twice, each with its place in the
-        plan."""
+        """Yield place and text of each value that is read before a step gives it, or given twice."""
         names = [*self.constants, *(plan_input.value for plan_input in self.given)]
         for place, step in enumerate(self.steps):
             operands, results = _values_of_step(step)
@@ -226,8 +226,8 @@ class Windows(NamedTuple):
         return max(elements)
 
     def apply(self, array: "Array") -> "Array":
-        """Lay out the windows of an array as [N, counts..., places in the window, then channels], with zeros outside of
-        the input."""
+        """Lay out the windows of an array as [N, counts..., elements of one window], the elements by place, then by
+        channel, with zeros outside of the input."""
         rank = len(self.sizes)
         array = array.transpose(self.perm)
         for place, (size, stride, start, count) in enumerate(zip(*self[1:], strict=True)):

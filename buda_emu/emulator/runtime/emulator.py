@@ -388,7 +388,7 @@ class Emulator:
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written."""
         self._require_open("save")
         if self._netlist_text is None:
-            self._netlist_text = state.text_of(self.netlist) or b""
+            self._netlist_text = state.unchanged_file_of(self.netlist) or b""
         with self._gate:
             self._require_idle("save")
             state.save(self._state(), path, self._netlist_text or None)

@@ -592,8 +592,8 @@ class ChunkRun(ABC, Generic[V]):
 
     @abstractmethod
     def _accumulate(self, step: Run, inputs: list[V], *, every_sum: bool) -> V:
-        """Run a gradient op, input by input, and return its sums. With `every_sum` the result has the sum after each
-        input."""
+        """Run a gradient op, input by input, on top of the sum stored so far, and return its sums. With `every_sum`,
+        for listeners, there is one after each input; without it an implementation may keep the last alone."""
 
     @abstractmethod
     def _push(self, step: Push) -> None:

@@ -45,7 +45,7 @@ class Run:
     relu: tuple[str, float] | None
     output_format: str
     fed: tuple[str, ...]  # queues and rams that the result is pushed to
-    device: "DeviceCall | None" = None  # the op of precision "device", which does what follows by itself
+    device: "DeviceCall | None" = None  # for precision "device": with accumulation, relu and conversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ Step: TypeAlias = Read | Convert | Run | Same
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps of a temporal graph in order, those of them that read, and the pushes that wait for all of them; the
-    tiles of each tensor, and which tensors are no longer needed after each step."""
+    """The steps of a temporal graph in order; `reads` are its Read steps, `pushes` come after all steps; the tiles of
+    each tensor, and which tensors are no longer needed after each step."""
 
     steps: tuple[Step, ...]
     reads: tuple[Read, ...]
@@ -82,7 +82,7 @@ class Plan:
     only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
     direct: tuple[Push, ...]  # into a queue as they are, so that the tensor may be computed there
     peak_tiles: int  # of one input: bounds how many inputs run together
-    own_tiles: int  # of these, those that lie in no queue: what is not read from one, nor computed in one
+    own_tiles: int  # the peak without tensors that are read from a queue or computed in one
     labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
 
 
@@ -116,8 +116,8 @@ def reads_of(step: Step | Push) -> tuple[int, ...]:
 class Topology:
     """The ops and queues of a temporal graph, which run for every input.
 
-    `reads`: queues and rams read before any op; `local`: type queues that an op of these graphs feeds and another
-    reads; `sinks`: queues that each op feeds, in document order."""
+    `reads`: queues and rams read before any op; `local`: queues, not rams, that an op of these graphs feeds and another
+    reads; `sinks`: queues and rams that each op feeds, in document order."""
 
     graphs: tuple[str, ...]
     input_count: int

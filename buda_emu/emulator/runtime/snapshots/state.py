@@ -537,8 +537,9 @@ def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
     return checked
 
 
-def text_of(netlist: Netlist) -> bytes | None:
-    """Return the bytes of the netlist's file, None where it no longer has the same netlist."""
+def unchanged_file_of(netlist: Netlist) -> bytes | None:
+    """Return the bytes of the netlist's file, which `Emulator.save` stores in a snapshot; None if the file cannot be
+    read or holds another netlist now."""
     try:
         data = read_bytes(netlist.path)
     except (UnreadableError, OSError):
