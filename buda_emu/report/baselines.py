@@ -95,14 +95,13 @@ class BaselineComparison:
 
     @property
     def known_files(self) -> frozenset[str]:
-        """Return the files with faults of which none is new or worse."""
+        """Return the files that have faults, none of which is new or worse."""
         bad = {change.file for change in (*self.new, *self.worse)}
         present = (*self.known, *self.better)
         return frozenset(change.file for change in present if change.now and change.now.fails) - bad
 
     def lines(self) -> Iterator[str]:
-        """Yield the comparison as lines, the first ones of each kind; the last line is the sum, such as `2 mended, 1
-        new`."""
+        """Yield lines for the first changes of each kind, then counts, such as `2 mended, 1 new` in the last line."""
         for word, changes in self._changes_by_word():
             texts = [f"{word}: {change.file}: {change.what}{self._levels(change)}" for change in changes]
             yield from first_lines(texts, word)
@@ -305,8 +304,9 @@ def read_baseline(
 ) -> Baseline:
     """Read a section of a baseline file, which need not exist yet if it is to be updated.
 
-    Raises HostError for a file that is not a baseline, of another schema version, or made with other settings.
-    """
+    Raises HostError for a file that is no baseline, too large or of another schema version; unless `update`, also for
+    one that is missing, lacks the section or was made with other settings. Raises OSError for a file that cannot be
+    read."""
     settings = json.loads(json.dumps(settings))  # as it is read back
     try:
         data = read_whole(path)
@@ -427,9 +427,8 @@ def check_items(diagnostics: "Sequence[Diagnostic]") -> list[Item]:
 
 
 def test_items(case: "CaseResult") -> list[Item]:
-    """Return the outputs and figures of a tested netlist that do not hold as items of the section `test`; for a
-    netlist that gave none, its status. None are returned for one that passed or was skipped.
-    """
+    """Return the items of section `test`: the outputs and performance figures that failed, or the status of a netlist
+    that failed without any; none if it passed or was skipped."""
     if case.status in ("passed", "skipped"):
         return []
     items: list[Item] = []

@@ -516,7 +516,8 @@ def graph(run: Session) -> Answer:
 
 
 def _brief_extremes(tensors: Mapping[str, TensorValue], name: str) -> tuple[str, str]:
-    """Return least and greatest element of a tensor for a table, or "nothing yet"."""
+    """Return the two cells, least and greatest element, of an op or queue in the debugger's picture of the running
+    epoch; "nothing yet" and "" for one without a tensor in this input."""
     if name not in tensors:
         return "nothing yet", ""
     return extremes(tensors[name], worded=False)

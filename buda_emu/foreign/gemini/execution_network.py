@@ -77,7 +77,9 @@ def make_operator(layer: Layer) -> Operator:
     compute = make(layer)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
-        """Compute the layer for `operands` with this padding around them; scales may overflow without a warning."""
+        """Compute the layer, or the part of it that `operands`, `padding` and the channels of `weights` make up: for
+        the network's own values the whole layer, for a workload each of its tiles. Scales may overflow without a
+        warning."""
         with np.errstate(over="ignore", invalid="ignore"):  # of scales that no network has
             return compute(operands, padding, weights)
 

@@ -241,7 +241,8 @@ def _describe_task(result: RunResult, number: int, race: Hazard) -> str:
 
 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield what differs between two versions of a function."""
+    """Yield what `vpux run --compare` prints of the runs of two versions of a function: outputs, causes of a
+    difference, new races, barriers and makespans."""
     output = comparison.output
     if output is None:
         yield f"outputs are equal ({plural(len(comparison.second.outputs), 'array')})"

@@ -116,7 +116,8 @@ class Accuracy:
 
 
 def _unfit(op: Op) -> str:
-    """Return the reason why an op cannot be computed by itself on random operands, "" if it can."""
+    """Return why the accuracy of an op is not measured on random operands: integers or raw words, sums into earlier
+    content, or too many products; "" if it is."""
     if any(is_raw(df) or is_integer(df) for df in (*op.in_df, op.out_df)):
         return "its operands are integers"
     if op.gradient_op:

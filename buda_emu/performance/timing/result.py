@@ -239,7 +239,8 @@ def assumptions(what_if: Mapping[str, float], chip: Device) -> str:
 
 
 def _busiest(timing: EpochTiming) -> Bottleneck:
-    """Return the busiest unit as bottleneck, without the streams that share it."""
+    """Return the bottleneck of an epoch before `bottleneck` adds streams and assumptions: the busiest unit if it
+    explains the pace, else the latency of a single input, or buffers, with the busiest unit's name."""
     pace = max(timing.pace, 1.0)
     units = timing.busy()
     if not units:

@@ -50,7 +50,8 @@ class Gate(Protocol):
     """The decision whether a sender of requests may launch."""
 
     def note_initialize(self) -> None:
-        """Take note that the sender has begun a session, as editors do."""
+        """Give the sender, which has sent `initialize`, time until its `launch` before its connection may be closed for
+        a newer one. It is not admitted by this."""
         ...
 
     def admit(self, token: object) -> None:

@@ -157,7 +157,8 @@ class _ConnectionGate:
         self._too_late.start()
 
     def note_initialize(self) -> None:
-        """Take note that the sender has begun a session, as editors do."""
+        """Give the sender, which has sent `initialize`, time until its `launch` before its connection may be closed for
+        a newer one. It is not admitted by this."""
         self._admission.note_initialize(self._connection)
 
     def admit(self, token: object) -> None:

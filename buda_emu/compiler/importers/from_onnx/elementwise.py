@@ -224,7 +224,7 @@ def shrink(call: Call) -> Node:
 
 @onnx_op("Dropout")
 def dropout(call: Call) -> tuple[Node, Node]:
-    """The operand itself, as in inference"""
+    """The operand itself and a mask that is all true, as in inference; refused in training unless the ratio is 0"""
     training = call.get(2)
     if training is not None and (training.op != "constant" or bool(training.value)):
         ratio = call.constant(1, "ratio")

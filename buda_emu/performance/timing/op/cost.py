@@ -174,7 +174,8 @@ def basis_of(call: OpCall, parameters: ParameterSet) -> Basis:
 
 
 def error_family_name(call: OpCall, basis: str) -> str:
-    """Return the name of the ops that share an error with this one (`timing.uncertainty`): chip, kind and basis."""
+    """Return the name of the family of ops whose cost is wrong by the same factor as this one's (`timing.uncertainty`):
+    chip, group of kinds and basis of the estimate."""
     return f"{call.arch} {_GROUPS.get(call.kind, 'other ops')}, {basis}"
 
 
