@@ -213,8 +213,8 @@ class PartedGraph:
 
 
 def _host_steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork]:
-    """Return the host steps of level `number`: nodes that one call of an operator gives are one step. `level` is that
-    of each node, as `cut` counts."""
+    """Return the steps that the host runs at level `number` of a model cut into parts, one per call of an operator,
+    which may give several nodes. `level` is each node's, as `cut` counts."""
     calls: dict[tuple[int, tuple[str, ...]], list[Node]] = {}
     for node in graph:
         if node.op == "host" and level[node.name] == number:

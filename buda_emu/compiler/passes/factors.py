@@ -445,7 +445,8 @@ def _multiply(parts: _Parts, node: Node) -> Node:
 
 
 def _emit_without_factor(build: Builder, step: _Step, without: Mapping[str, _Parts], node: Node) -> Node:
-    """Emit an op on operands without their factors (`without`), except those that its step needs whole."""
+    """Emit an op again, in a graph whose factors move to later ops, on operands that lack their factors (`without`),
+    but with the whole ones at the places in `step.whole`."""
     operands = [
         without[name].value if name in without and place not in step.whole else build.graph[name]
         for place, name in enumerate(node.inputs)

@@ -310,9 +310,9 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
     for node in nodes:
         is_concat = node.op == "concat"
         if is_concat:
-            cost = _put_together(graph, plan.values[node.name].cut, node)
+            cost = _cost_of_concat(graph, plan.values[node.name].cut, node)
         else:
-            cost = _read(graph, plan, node)
+            cost = _cost_of_reader(graph, plan, node)
         if cost is None:
             return False
         together = together + cost[0]
@@ -320,16 +320,15 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
     return apart < together
 
 
-def _put_together(graph: Graph, cut: SplitDimension, node: Node) -> tuple[int, int] | None:
-    """Return the tiles that a concat, whose parts are `cut`, moves with whole operands (for each part a product with a
-    matrix of ones as wide as all, and their sum) and with parts, which is 0; None if it does not join channels, or
-    joins a constant."""
+def _cost_of_concat(graph: Graph, cut: SplitDimension, node: Node) -> tuple[int, int] | None:
+    """Return the tiles that a concat of the parts `cut` moves: first if it is carried out, as a product with a matrix
+    and a sum for each part, then if the parts stay apart, 0. None if it does not join channels, or joins a constant."""
     if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):
         return None
     return _rows(node) * (2 * len(cut.sizes) + 1) * tiles_along(sum(cut.sizes)), 0
 
 
-def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
+def _cost_of_reader(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
     """Return the tiles that an op and its result move, with whole operands and with parts; None for an op whose other
     operand would turn it into several ops."""
     operands = [graph[name] for name in node.inputs]

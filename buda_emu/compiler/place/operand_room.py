@@ -97,9 +97,9 @@ class Shortage:
 
 
 def find_shortages(pipeline: Pipeline) -> Iterator[Shortage]:
-    """Yield the operands whose buffers are too small: those of joins, the first joins first, and if none of them
-    hangs, those that let the epoch hang for other reasons. The caller must enlarge each buffer (`pipeline.extra`)
-    before it asks again."""
+    """Yield the operand buffers of a graph that are too small: those at joins, first joins first, then, if no join
+    hangs, those at which the epoch hangs otherwise. `enlarge_operand_buffers` enlarges each (`pipeline.extra`) and asks
+    again."""
     hangs = False
     for lack in _shortages_at_joins(pipeline):
         hangs = hangs or lack.hangs

@@ -98,11 +98,11 @@ def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, 
     if use.source in done:
         if done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms):
             return use
-        return _stack_use_rows(_unstack_use(use, done), count)
+        return _with_stacked_slices(_unstack_use(use, done), count)
     if all_slices in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(all_slices) :]):
         at = tms.index(all_slices)
         return replace(use, tms=(*tms[:at], *_broadcasts(op.shape[0] // count, count), *tms[at + 1 :]))
-    return _stack_use_rows(use, count)
+    return _with_stacked_slices(use, count)
 
 
 def _unstack_use(use: Use, done: Mapping[str, int]) -> Use:
@@ -118,7 +118,7 @@ def _broadcasts(slices: int, rows: int) -> tuple[Tm, ...]:
     return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
 
 
-def _stack_use_rows(use: Use, count: int) -> Use:
+def _with_stacked_slices(use: Use, count: int) -> Use:
     """Return an operand with `count` of its slices below each other."""
     return replace(use, tms=(*use.tms, ("vstack", count)))
 

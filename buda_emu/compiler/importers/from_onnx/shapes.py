@@ -239,7 +239,7 @@ def gather(call: Call) -> Node:
 
 @onnx_op("GatherElements")
 def gather_elements(call: Call) -> Node:
-    """`gather_elements`: one-hot along the axis"""
+    """One element per index along the axis: `gather_elements`, by a one-hot product"""
     return call.b.gather_elements(call[0], call[1], dim=call.attr("axis", 0))
 
 
