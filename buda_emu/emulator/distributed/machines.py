@@ -343,24 +343,26 @@ class Machines:
             raise self._silent_error(number)
         if silent > SLOW_SECONDS and not member.is_reported:
             member.is_reported = True
-            self._tell(f"{self._name(number)} gives no sign of life since {silent:.0f} s{self._place(number)}")
+            self._tell(f"{self._name(number)} gives no sign of life since {silent:.0f} s{self._last_op_words(number)}")
 
     def _silent_error(self, number: int) -> HostError:
         """Return the error for a part that is given up because it is silent."""
         self._broken = True
-        return WorkerLostError(f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._place(number)}")
+        return WorkerLostError(
+            f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._last_op_words(number)}"
+        )
 
     def _lost_error(self, number: int) -> HostError:
         """Return the error for a part that is gone."""
         self._broken = True
         fate = self._actors.fate(number) or "its connection was closed"
-        return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._place(number)}")
+        return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._last_op_words(number)}")
 
     def _name(self, number: int) -> str:
         """Return a part in words, for messages: its number and what it holds."""
         return f"worker {number} of {self.cut.count} ({self.cut.title(number)})"
 
-    def _place(self, number: int) -> str:
+    def _last_op_words(self, number: int) -> str:
         """Return the op that a part was in last, as the end of a message; "" where it was in none."""
         at = self._members[number].at
         if not at:

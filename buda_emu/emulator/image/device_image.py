@@ -119,7 +119,7 @@ class DeviceImage:
                 if mapped is not None:
                     array = mapped
                 else:
-                    array = image_tensors.for_queue(
+                    array = image_tensors.array_to_push(
                         self._read(name, queue, to_push=True), self.tensors[name].format, queue
                     )
                 yield InitialTensor(queue.name, array, 0 if queue.is_ram else None)
@@ -308,7 +308,7 @@ class DeviceImage:
 
     def _constant(self, name: str, queue: Queue, entries: int) -> "Array":
         """Return `entries` entries of the constant that stands for an input."""
-        array = image_tensors.for_queue(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
+        array = image_tensors.array_to_push(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
         return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
 
     def _fold(self, name: str, array: "Array") -> "Array":

@@ -151,12 +151,13 @@ def _from_torch(tensor: Any) -> Any:
     return (plain.float() if plain.dtype == importlib.import_module("torch").bfloat16 else plain).numpy()
 
 
-def for_queue(array: Array, declared: str, queue: Queue) -> Array:
-    """Return the array to push so that the queue holds a tensor of the format `declared`: words for a RawUInt queue,
-    else values.
+def array_to_push(array: Array, declared: str, queue: Queue) -> Array:
+    """Return the array that an image's tensor of format `declared` is pushed as: words for a RawUInt queue, else
+    values.
 
     For a RawUInt queue a signed tensor is reinterpreted as unsigned of the same width (NETLIST 8), a float one gives
-    the bits of its float32 (FORMATS 3.9). Raw words are the bits of a float32 in any other queue (FORMATS 3.10)."""
+    the bits of its float32 (FORMATS 3.9). A tensor declared raw is read as the bits of float32 in any other queue
+    (FORMATS 3.10)."""
     if not is_raw(queue.df):
         if declared and is_raw(declared):
             return array.astype(np.uint32).view(np.float32)

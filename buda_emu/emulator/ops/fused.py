@@ -65,8 +65,8 @@ def _step_of_part(step: PlannedSubOp, tiles: slice, shape: Shape) -> PlannedSubO
     """Return the sub-op for these tiles of an entry, whose result has `shape`."""
 
     def of_part(operand: Operand, source: OperandOrigin) -> Operand:
-        """Return the operand for the part: a buffer holds only the part's tiles, of an external operand they are picked
-        by its map."""
+        """Return a sub-op's operand cut to `tiles`: a buffer holds just these and is read in order; of an external
+        operand the map picks them."""
         if source.buffer:
             return replace(operand, map=TileMap.identity(shape))
         return replace(operand, map=replace(operand.map, shape=shape, index=operand.map.index[tiles]))

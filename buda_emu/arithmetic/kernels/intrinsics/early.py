@@ -44,8 +44,8 @@ def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
 
 @shared_intrinsic(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
 def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
-    """Emit `early_groups` of `kernels/tensix/conversions.py`: Dst to codes with shared exponents, without words in
-    between."""
+    """Emit `early_groups` (`kernels/tensix/conversions.py`) when numba compiles a kernel that calls it: Dst becomes
+    blocks of codes with shared exponents in one pass, without an array of converted words."""
     code = Vectors(builder, GROUP)
     early = _Early(code, *numbers[:7])
     assembled = Assembled(code, *numbers[7:])

@@ -19,7 +19,14 @@ from buda_emu.arithmetic.tensix.conversions.pack import intermediate
 from buda_emu.arithmetic.tensix.functions.table import bind
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, OpRegisters
-from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Packing, pack_tiles, require_reload, vector_mode
+from buda_emu.emulator.ops.on_device.base import (
+    DeviceCall,
+    DstTiles,
+    Packing,
+    pack_tiles,
+    require_reloadable,
+    vector_mode,
+)
 from buda_emu.emulator.ops.on_device.operands import OperandSource, Stored, arrange_words
 from buda_emu.emulator.ops.on_device.units import Product, ProductBlock, Spill, Units, Words, tiles_of
 from buda_emu.spec.attributes import Attributes
@@ -135,7 +142,7 @@ class Accumulation:
 
     def spill(self, ends: NDArray[np.bool_]) -> Spill:
         """Return the steps between blocks that end where `ends` is set. Raises UnsupportedError."""
-        require_reload(self.call, self.registers)
+        require_reloadable(self.call, self.registers)
         df = self.call.op.intermed_df
         held_as = intermediate(self.registers.dst, df, False, self.units.core)
         return Spill(ends, held_as, df, self.registers.intermediate)
@@ -185,8 +192,8 @@ class Accumulation:
         return pack_tiles(self.units, result, self.call.op.intermed_df, Packing(self.registers.integer))
 
     def _reload(self, partial: Bits) -> U32:
-        """Return the Dst image of partial sums read back from L1. Raises UnsupportedError (`require_reload`)."""
-        require_reload(self.call, self.registers)
+        """Return the Dst image of partial sums read back from L1. Raises UnsupportedError (`require_reloadable`)."""
+        require_reloadable(self.call, self.registers)
         register = self.registers.intermediate
         mode = self.registers.dst
         return self.units.copy(self.units.unpack(partial, register), register, mode)

@@ -128,9 +128,10 @@ DEVICE_OPS: Final = Registry[DeviceOp]("device", " with precision device")
 on_device = DEVICE_OPS.implements
 
 
-def require_reload(call: DeviceCall, registers: OpRegisters) -> None:
-    """Raise UnsupportedError where intermed_df has exponents of another width than the inputs have: the chip's own
-    tools take no op that reads it back (1.1; BUDA's model/data_format.cpp)."""
+def require_reloadable(call: DeviceCall, registers: OpRegisters) -> None:
+    """Raise UnsupportedError where intermed_df has exponents of another width than the inputs or Dst. Called before a
+    result is read back from intermed_df: spills, gradients, reduce over z. The chip's own tools refuse such ops, too
+    (1.1; BUDA's model/data_format.cpp)."""
     intermediate_family = REGISTERS[registers.intermediate]
     others = {REGISTERS.get(register) for register in registers.inputs} | {_FAMILIES.get(registers.dst)}
     if intermediate_family is not None and others - {intermediate_family, None}:
@@ -236,7 +237,7 @@ def run(
     op = device_op(call.op.type)
     registers = op.registers(call)
     if call.gradient:
-        require_reload(call, registers)
+        require_reloadable(call, registers)
     sources = [
         stored_operand(bits, call, n, register, registers.dst, arrangement(call.op, n))
         for n, (bits, register) in enumerate(zip(inputs, registers.inputs, strict=True))

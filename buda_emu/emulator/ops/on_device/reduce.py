@@ -16,7 +16,7 @@ from buda_emu.emulator.ops.on_device.base import (
     on_device,
     pack_tiles,
     require_float,
-    require_reload,
+    require_reloadable,
     result_shape,
 )
 from buda_emu.emulator.ops.on_device.operands import InDest, OperandSource, Stored
@@ -87,7 +87,7 @@ def _maximum_over_z(call: DeviceCall, source: OperandSource, registers: OpRegist
     z = call.op.attributes.z
     mode = registers.dst
     if z > 1:
-        require_reload(call, registers)
+        require_reloadable(call, registers)
     _, rows, cols = call.op.operands[0].map.shape
     per_slice = rows * cols
     bound = bind("integer_maximum" if registers.integer else "maximum", call.core)
