@@ -97,12 +97,11 @@ def pack(
     arch: str = "37XX",
     inputs: int | None = None,
 ) -> bytes:
-    """Return the argument buffer, which is to stand at `window + offset`.
+    """Return the bytes of a kernel's arguments, which are to stand at `window + offset`.
 
-    `scalars` are values (36) or pairs of type and value (32). With `inputs`, dimensions of the first so many tensors
-    come first, then their strides, then both of the others; without, tensor after tensor. Raises HostError for values
-    that do not fit.
-    """
+    `scalars` are values for abi 36, pairs of type and value for abi 32. With `inputs`: the dimensions of the first
+    `inputs` tensors, their strides, then the dimensions and strides of the rest; without: dimensions and strides tensor
+    by tensor. Raises HostError for values that do not fit."""
     _check_abi(abi)
     packed = b"".join(_pack_scalar(scalar, abi) for scalar in scalars)
     start = window + offset + abi * len(tensors) + len(packed)

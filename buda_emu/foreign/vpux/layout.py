@@ -339,7 +339,8 @@ class StrideReqs:
 
 
 def _compact_stride(strides: Sequence[int], shape: Sequence[int], dim: int, bits: int) -> int:
-    """Return the stride, in bits, that leaves no gap after the next inner dimension."""
+    """Return the stride in bits of memory dimension `dim` that leaves no gap after the next inner one; `bits`, an
+    element's, for the innermost."""
     if dim == len(shape) - 1:
         return bits
     return strides[dim + 1] * shape[dim + 1]

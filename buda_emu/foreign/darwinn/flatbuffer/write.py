@@ -8,10 +8,9 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def write(root: Table, identifier: bytes = b"", page: int = 0) -> bytes:
-    """Write a buffer with this root table. The buffer's length becomes a multiple of `page`, where that is set.
+    """Return the bytes of a FlatBuffer with this root table, padded to a multiple of `page` if that is not 0.
 
-    Raises UnsupportedError where the `flatbuffers` library is not installed.
-    """
+    Raises UnsupportedError where the `flatbuffers` library is not installed."""
     writer = Writer()
     position = writer.table(root)
     if page:

@@ -178,7 +178,8 @@ def _no_meta(subject: Subject) -> Iterable[Finding]:
     unless=("D040", "D042"), source="DARWINN 3, 8", fix="compile the model again",
 )  # fmt: skip
 def _halves(subject: Subject) -> Iterable[Finding]:
-    """Warn of a chunk with another number of lower than of upper halves of a base address (D041)."""
+    """Warn of a chunk of instructions in which a base address has more lower than upper halves to fill in, or fewer
+    (D041)."""
     for name, _item, chunk in _chunks(subject):
         counts: dict[tuple[int, str | None, int], list[int]] = defaultdict(lambda: [0, 0])
         for field in chunk.field_offsets or ():

@@ -265,7 +265,8 @@ def _is_plain(of: Type) -> bool:
 
 
 def _logical_strides(of: Type) -> list[int]:
-    """Return the strides in bits, in logical order; none where there is no order."""
+    """Return a buffer's strides in bits by logical dimension, to compare a view with its source; [] for a type without
+    an order."""
     if of.order is None:
         return []
     return list(of.order.to_logical(of.memory_strides))
