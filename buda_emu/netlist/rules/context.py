@@ -115,11 +115,9 @@ def _inputs_of(graph: Graph) -> frozenset[str]:
     return frozenset(name for op in graph.ops for name in op.inputs)
 
 
-def transposes(op: Op, index: int) -> int:
-    """Return the number of `transpose` TMs of input `index`, 0 for an input without TMs."""
-    if index >= len(op.input_tms):
-        return 0
-    return sum(tm.name == "transpose" for tm in op.input_tms[index])
+def has_transpose_tm(op: Op, index: int) -> bool:
+    """Return whether a `transpose` is among the TMs of input `index`, if it has any."""
+    return index < len(op.input_tms) and any(tm.name == "transpose" for tm in op.input_tms[index])
 
 
 def _field_node(subject: Sourced, key: str) -> nodes.Node | None:

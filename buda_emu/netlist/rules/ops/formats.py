@@ -1,7 +1,7 @@
 """Data-format rules of floating-point ops (NETLIST 2: V031, V039, V090-V101)."""
 
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
+from buda_emu.netlist.rules.context import Context, attribute_mark, has_transpose_tm, item_mark, tms_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, rule
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.fix import putting
@@ -201,7 +201,7 @@ def gradient_formats(_: Context, op: Op) -> Findings:
     if declared.has("no gradient"):
         yield Finding(op.at("gradient_op"), f"{op.type} cannot be a gradient op")
     for index in range(len(op.input_tms)):
-        if transposes(op, index) and not declared.has("gradient transposes"):
+        if has_transpose_tm(op, index) and not declared.has("gradient transposes"):
             yield Finding(tms_mark(op, index), f"a gradient {op.type} cannot transpose its input {index}")
 
 

@@ -8,7 +8,7 @@ identity matmul are judged when they run.
 from collections.abc import Iterator, Mapping
 
 from buda_emu.netlist.model import Op, Pad, Queue, Tm
-from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
+from buda_emu.netlist.rules.context import Context, attribute_mark, has_transpose_tm, item_mark, tms_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check, rule
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import FULL_TILE, Shape
@@ -579,7 +579,7 @@ def transposed_tile(ctx: Context, op: Op) -> Findings:
     (OPS 7.4)."""
     for index in range(len(op.input_tms)):
         dims = ctx.tile_read(op, index)
-        if transposes(op, index) and dims not in (FULL_TILE, (16, 32)):
+        if has_transpose_tm(op, index) and dims not in (FULL_TILE, (16, 32)):
             message = f"a matmul transposes tiles of [32, 32] or [16, 32], input {index} has {list(dims)}"
             yield Finding(tms_mark(op, index), message)
 
