@@ -26,7 +26,7 @@ def matmul(draft: NetlistDraft, op_type: str) -> None:
     if kind < 2 or _OF_SPARSE & preferred:
         _sparse(draft, op_type)
     elif (kind < 4 or _OF_INTEGERS & preferred) and draft.arch.name != "grayskull":
-        _of_integers(draft, op_type)
+        _add_integer_product(draft, op_type)
     else:
         _dense(draft, op_type)
 
@@ -84,7 +84,7 @@ def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, obj
     return Formats(formats.out, formats.intermed, acc)
 
 
-def _of_integers(draft: NetlistDraft, op_type: str) -> None:
+def _add_integer_product(draft: NetlistDraft, op_type: str) -> None:
     """Add a product of Int8 summed in Int32; scaled to Float32, or to Int8 again, or left unscaled."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)

@@ -190,7 +190,8 @@ def _rounds(rounds: Rounds, count: str, body: list[Instruction]) -> Iterator[Ins
 
 
 def _pointer_steps(pointers: dict[tuple[str, str], tuple[int, int]]) -> Iterator[Instruction]:
-    """Yield the steps of each pair of pointers by the inputs of an execute, modulo twice the entries (NETLIST 4.1)."""
+    """Yield the instructions that, after the executes of a round, step each pair of local and global pointer by the
+    inputs of an execute, modulo twice the queue's entries (NETLIST 4.1)."""
     for pair, (inputs, entries) in pointers.items():
         for name in pair:
             yield VarInst(out=name, opcode="incwrap", args=(str(inputs), str(2 * entries)))

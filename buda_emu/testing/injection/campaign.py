@@ -261,8 +261,9 @@ class Settings:
     given: tuple[Fault, ...] = ()
     scatter: bool = False
 
-    def of(self, precision: Precision) -> "Settings":
-        """Return the settings with all places that a precision has, where none are named."""
+    def with_places(self, precision: Precision) -> "Settings":
+        """Return the settings with places to flip bits in: those named, else all that machines of this precision have.
+        A Bench calls it first."""
         if self.places:
             return self
         places = tuple(place for place in PLACES if precision == "device" or place not in INSIDE)
@@ -278,7 +279,7 @@ class Bench:
     """A recorded run into which faults are injected one by one."""
 
     def __init__(self, machines: Machines, times: Times, trace: Trace, settings: Settings) -> None:
-        settings = settings.of(machines.precision)
+        settings = settings.with_places(machines.precision)
         self.trace = trace
         self.settings = settings
         self._machines = machines

@@ -219,7 +219,8 @@ def bits_of_tile(df: str) -> int:
 
 
 def bit_at(df: str, hit: int) -> tuple[int, int, bool]:
-    """Return the place of bit `hit` of the `bits_of_tile`: datum or group, bit in it, whether an exponent is hit."""
+    """Return where bit number `hit` of a tile lies, as drawn from `bits_of_tile`: (datum, bit in it, False) or (group,
+    bit of its shared exponent, True)."""
     datum_bits = TILE_ELEMENTS * FORMATS[df].bits
     if hit < datum_bits:
         return *divmod(hit, FORMATS[df].bits), False
