@@ -186,7 +186,8 @@ def annotations_of(kind: type[Any]) -> dict[str, Any]:
 
 
 def _plain(kind: Any, value: Any) -> Any:
-    """Return a value of a column as plain data."""
+    """Return a column's value as plain data for JSON; `kind` tells how it is nested: (kind,) optional, [kind] a list,
+    {name: kind} a map, Columns a record."""
     if isinstance(kind, tuple):
         return None if value is None else _plain(cast("tuple[Any, ...]", kind)[0], value)
     if isinstance(kind, Columns):

@@ -126,8 +126,8 @@ def plain(text: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Split a text for people at line feeds alone: `str.splitlines` also breaks names at characters that are escaped
-    when they are printed."""
+    """Split a text into lines for output, at line feeds alone; `str.splitlines` would also break at characters in names
+    that are escaped when printed."""
     if not text:
         return []
     return text.removesuffix("\n").split("\n")

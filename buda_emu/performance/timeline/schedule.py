@@ -198,8 +198,9 @@ class Schedule(Tasks):
         return lambda durations: run_in_order(order, first, before, durations, end)
 
     def _fixed_predecessors(self) -> tuple[Ints, Ints] | None:
-        """Return pairs of tasks, as two arrays: a task starts as soon as the first tasks of all its pairs have ended.
-        None if the pairs depend on durations. The schedule must be free of deadlocks."""
+        """Return the arrays (earlier, later) of all pairs in which the later task waits for the end of the earlier,
+        whatever the durations; None if durations decide who waits for whom. `makespans` needs them for its fast way;
+        the schedule must be free of deadlocks."""
         unit = _ints(self._unit)
         signalled = _ints(self._signal_objects)
         tokens = _ints(self._signal_tokens)
@@ -262,7 +263,7 @@ def _sums_before(objects: Ints, tokens: Ints) -> Ints:
 
 
 def _ints(values: "array[int]") -> Ints:
-    """Return the values as a numpy array."""
+    """Return an int64 copy, to compute with the lists of a schedule."""
     return np.array(values, np.int64)
 
 

@@ -62,9 +62,8 @@ def guarded_bar(guarded: Guarded) -> Bar:
 
 
 def outcome_bars(rows: Sequence[Bar], title: str) -> str:
-    """Return the SVG chart with a bar for each row, all of the same length and divided by outcome, under the row's
-    name and figure.
-    """
+    """Return the SVG chart with one bar for each row, of full width and divided by outcome; name and figure stand above
+    it."""
     parts = [open_wide_chart(len(rows) * _ROW, title)]
     for place, bar in enumerate(rows):
         y = place * _ROW

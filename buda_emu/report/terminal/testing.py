@@ -48,7 +48,8 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 
 
 def outputs_table(case: CaseResult) -> str:
-    """Return the table of all compared outputs. The kind of comparison stands in each row only where it differs."""
+    """Return the table of all compared outputs of a test; one kind of comparison for all stands below it, several stand
+    in a column."""
     kinds = {output.comparison.type for output in case.outputs}
     if len(kinds) != 1:
         return column_table(OUTPUTS, case.outputs)

@@ -194,8 +194,8 @@ class Engine(Steps):
         return self._worker.call(work)
 
     def go(self, goal: Goal, *, breaking: bool = True) -> Stop:
-        """Run to the goal, to a breakpoint if `breaking`, or to the end. Raises HostError at the end, and any error of
-        a program that is no BudaError."""
+        """Run to the goal, to a breakpoint if `breaking`, or to the end of the programs. Raises HostError if they have
+        already ended, and any error of a program that is no BudaError."""
         if self.ended:
             raise HostError("all programs have run: `back` goes back, `run` begins again")
         self._set_goal(goal, breaking)

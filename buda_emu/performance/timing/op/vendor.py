@@ -52,21 +52,21 @@ def single(value: float) -> float:
 
 
 @cache
-def _content() -> Mapping[str, Any]:
-    """Return the tables of the vendor's model."""
+def _tables() -> Mapping[str, Any]:
+    """Return the content of data/vendor_op_model.json, read once."""
     text = (files("buda_emu.performance.timing") / "data" / "vendor_op_model.json").read_text(encoding="utf-8")
     return json.loads(text)
 
 
 def has_weights(op_type: str) -> bool:
     """Return whether the newest tables have sets for an op type; other types use those of nop."""
-    return op_type in _content()["arch"]["wormhole_b0"]
+    return op_type in _tables()["arch"]["wormhole_b0"]
 
 
 def weights_of(call: OpCall) -> Weights:
     """Return the last set of weights in the op's list whose conditions all hold; unknown types use the list of nop.
     Raises HostError if no set does."""
-    sets = _content()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
+    sets = _tables()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
     if call.kind == "reduce_z":
         name = "reduce_z"
     elif call.sparse:
@@ -228,7 +228,7 @@ def _sparse_v2(call: OpCall) -> int:
 def _stage_cycles(call: OpCall) -> tuple[int, int, int]:
     """Return the math, reload and pack cycles of the table of sparse stages. A size that the table lacks uses the next
     smaller one."""
-    rows = _content()["sparse_stages"]
+    rows = _tables()["sparse_stages"]
     for name in ("ublock_rt", "ublock_ct", "u_kt"):
         size = max(row[name] for row in rows if row[name] <= getattr(call, name))
         rows = [row for row in rows if row[name] == size]

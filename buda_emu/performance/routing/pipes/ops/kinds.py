@@ -456,7 +456,8 @@ class Tilizer(OpKind):
         return blocking.t * count * (source.mblock[1] // _cores_per_buffer_column(inputs.op, source)), count
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the rows of one ublock of the flat data, which are cleared at a time."""
+        """Return the rows of elements in one ublock of the flat data, which are cleared at a time: for flat data a row
+        counts as a tile."""
         source = inputs.sources[index].blocking
         return source.ublock[0] * source.tile_dim[0]
 
