@@ -116,7 +116,7 @@ def _inputs_of(graph: Graph) -> frozenset[str]:
 
 
 def has_transpose_tm(op: Op, index: int) -> bool:
-    """Return whether a `transpose` is among the TMs of input `index`, if it has any."""
+    """Return whether a `transpose` is among the TMs of input `index`."""
     return index < len(op.input_tms) and any(tm.name == "transpose" for tm in op.input_tms[index])
 
 

@@ -40,7 +40,8 @@ def _title(verb: str) -> str:
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
-    "darwinn inspect": _inspect_schema, "darwinn check": _check_schema, "darwinn run": _run_schema, "darwinn verify": _verify_schema,
+    "darwinn inspect": _inspect_schema, "darwinn check": _check_schema,
+    "darwinn run": _run_schema, "darwinn verify": _verify_schema,
     "darwinn link": lambda: document(_title("link"), Linked),
     "darwinn relayout": lambda: document(_title("relayout"), Relayouted),
     "darwinn extract": lambda: document(_title("extract"), Extracted),
