@@ -40,6 +40,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import BudaError, HostError, InternalError, ProgramError
+from buda_emu.support.options import names_of
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -470,7 +471,7 @@ def compile_in_parts(
     source: Any,
     inputs: Any = None,
     *,
-    on_host: Sequence[str] = (REFUSED,),
+    on_host: str | Sequence[str] = (REFUSED,),
     options: CompileOptions | None = None,
     **words: Unpack[OptionWords],
 ) -> PartedModel:
@@ -484,11 +485,12 @@ def compile_in_parts(
     resolved_options = with_words(options, words, "compile_in_parts")
     compilation = Compilation.of(resolved_options)
     examples = example_inputs(inputs)
+    host_names = names_of(on_host)
     with compilation.loading(source):
-        read = read_model(source, examples, on_host, sizes=resolved_options.sizes)
+        read = read_model(source, examples, host_names, sizes=resolved_options.sizes)
     origin = read.origin
     in_order = examples_in_order(examples, read)
-    graph = compilation.prepare(mark_host_ops(read, on_host))
+    graph = compilation.prepare(mark_host_ops(read, host_names))
     parted = cut(graph)
     if parted.parts:
         compiled = CompiledPrograms(*compilation.place_prepared(parted.graph), parted.parts)

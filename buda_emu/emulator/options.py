@@ -1,26 +1,93 @@
 """Options that the verbs and the functions of the Python API share: which programs run, on which chip, and how the work
 is done. Each is declared here, with its type and its help, and named once more where it acts."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, TypedDict, cast
 
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.precision import PRECISIONS, Precision
+from buda_emu.spec.varinst import immediate, is_read_in_part
+from buda_emu.support.errors import HostError, HostWarning
 from buda_emu.support.options import (
     Option,
-    gather_parameters,
+    SettingsName,
+    names_of,
     parse_natural,
-    parse_parameter,
     parse_positive,
     parse_seconds,
-    parse_settings_parameter,
     parse_size,
 )
+from buda_emu.support.warned import warn_caller
 
 MORE_MEMORY_IN_PYTHON: Final = "Emulator(memory_limit=...)"
 MORE_MEMORY: Final = f"--memory-limit, {MORE_MEMORY_IN_PYTHON}"
 """The ways to more memory, for messages."""
+
+
+def parse_parameter(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE; a name without `$` gets one. Raises HostError, also for a value of which the machine would read
+    only the beginning."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise HostError(f"{text!r} is not NAME=VALUE")
+    if is_read_in_part(value):
+        raise HostError(f"{value!r} is not an integer: the machine would read {immediate(value)}")
+    if "$" not in name:
+        name = f"${name}"
+    return name, value
+
+
+def parse_settings_parameter(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE of a settings file; a name without `$` gets one. Raises HostError."""
+    name, value = parse_parameter(text)
+    return SettingsName(name), value
+
+
+def gather_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return parameters by name. Of a name that occurs twice the last one counts, and so does who gave it."""
+    parameters: dict[str, str] = {}
+    for name, value in pairs:
+        parameters.pop(name, None)
+        parameters[name] = value
+    return parameters
+
+
+def parameter_texts(parameters: object) -> dict[str, str]:
+    """Return the parameters of programs as the texts that a machine reads, such as {"$p_loop_count": "4"}; None has
+    none.
+
+    Raises HostError for a value that is no mapping of names, and for a parameter that is neither a text nor an integer.
+    Warns with HostWarning of a text of which the machine reads only the beginning (NETLIST 3.1).
+    """
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, Mapping):
+        raise HostError(f"parameters are a mapping such as {{'$p_loop_count': 4}}, not {type(parameters).__name__}")
+    texts: dict[str, str] = {}
+    for name, value in cast("Mapping[object, object]", parameters).items():
+        if not isinstance(name, str):
+            raise HostError(f"names of parameters are strings, not {type(name).__name__}")
+        texts[name] = _parameter_text(name, value)
+    return texts
+
+
+def _parameter_text(name: str, value: Any) -> str:
+    """Return the text of one parameter. Raises and warns as `parameter_texts`."""
+    if isinstance(value, str):
+        if not is_read_in_part(value):
+            return value
+        text = str(immediate(value))
+        warn_caller(f"parameter {name}: {value!r} is not an integer; as the reference does, it is read as {text}", HostWarning)
+        return text
+    try:
+        number = int(value)
+        is_whole = bool(number == value)
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        raise HostError(f"parameter {name} is {value!r}: expected an integer")
+    return str(number)
 
 
 class Threads(TypedDict, total=False):
@@ -100,7 +167,7 @@ class Programs(TypedDict, total=False):
     """The programs to run and their parameters."""
 
     programs: Annotated[
-        Sequence[str],
+        str | Sequence[str],
         Option(
             "program to {purpose}, repeatable; default: all in order",
             "NAME",
@@ -108,10 +175,11 @@ class Programs(TypedDict, total=False):
             default=(),
             is_repeatable=True,
             words={"purpose": "run"},
+            accept=names_of,
         ),
     ]
     parameters: Annotated[
-        Mapping[str, str] | None,
+        Mapping[str, Any] | None,
         Option(
             "program parameter, repeatable; the $ may be left out",
             "NAME=VALUE",
@@ -120,6 +188,7 @@ class Programs(TypedDict, total=False):
             is_repeatable=True,
             gather=gather_parameters,
             convert_setting=parse_settings_parameter,
+            accept=parameter_texts,
         ),
     ]
 

@@ -12,6 +12,7 @@ from buda_emu.support.checker import CheckResult, Diagnostic
 from buda_emu.support.checker.render import render, with_source_lines
 from buda_emu.support.errors import NetlistError
 from buda_emu.support.garbage import no_collections
+from buda_emu.support.options import with_hints
 from buda_emu.support.records import dataclass
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
@@ -27,6 +28,7 @@ class NetlistResult(CheckResult[Netlist]):
         return self.document
 
 
+@with_hints
 def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache: bool = True) -> NetlistResult:
     """Read a netlist file and check it as the reference's parser does. The file's content never raises an exception.
 

@@ -105,6 +105,12 @@ def immediate(text: str) -> int:
     return value
 
 
+def is_read_in_part(text: str) -> bool:
+    """Return whether `immediate` reads only the beginning of a text as an integer, such as the 1 of `1.9`."""
+    match = _LEADING_INT.match(text)
+    return match is not None and match.end() < len(text.rstrip())
+
+
 def shorten(text: str) -> str:
     """Return a text for messages, cut after 40 characters."""
     if len(text) <= _MOST_SHOWN:

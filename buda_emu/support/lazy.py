@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from sys import modules as modules_of_python
 from types import ModuleType
 from typing import Any
 
@@ -36,7 +37,9 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
         """Import the module of a name, keep the name in the package and return its value. Raises AttributeError for
         a name that is not listed."""
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            # Python's traceback suggests a name of the object, as it does for other modules.
+            problem = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(problem, name=name, obj=modules_of_python[package])
         value = names[name] = getattr(import_module(modules[name]), name)
         return value
 

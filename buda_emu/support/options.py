@@ -17,6 +17,7 @@ from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
 
 _P = ParamSpec("_P")
@@ -44,6 +45,9 @@ class Option(NamedTuple):
     gather: Callable[[Any], Any] | None = None
     """Makes the value of the Python keyword from that of the command line, such as a dict from a list of pairs; None
     where they are the same."""
+    accept: Callable[[Any], Any] | None = None
+    """Converts the value of a caller in Python to the one form that the work takes, or raises HostError; None where any
+    value is taken as it is."""
     words: Mapping[str, str] = MappingProxyType({})
     exclusive: str = ""
     """A word that options of one group share if only one of them may be given."""
@@ -74,21 +78,25 @@ def declared_options(group: type[Any]) -> Mapping[str, Option]:
 
 
 def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group, and let
-    `inspect.signature`, which `help` and notebooks ask, show the options of the group one by one."""
+    """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group and convert the values of
+    the others as their declarations say, and let `inspect.signature`, which `help` and notebooks ask, show the options
+    of the group one by one."""
     own_signature = signature(function)
     *others, last = own_signature.parameters.values()
     (group,) = get_args(last.annotation)
     options = declared_options(group)
     types = get_type_hints(group)
-    keywords = options.keys() | {parameter.name for parameter in others}
+    keywords = (*(parameter.name for parameter in others), *options)
 
     @wraps(function)
     def call_function(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Call the function. Raises TypeError for a keyword that it does not have."""
-        for name in kwargs:
-            if name not in keywords:
-                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+        """Call the function. Raises TypeError for a keyword that it does not have, HostError for a value that its
+        declaration refuses."""
+        _require_keywords(function.__name__, kwargs, keywords)
+        for name, value in kwargs.items():
+            option = options.get(name)
+            if option is not None and option.accept is not None:
+                kwargs[name] = option.accept(value)
         return function(*args, **kwargs)
 
     parameters = [
@@ -104,6 +112,39 @@ def as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return cast("list[Any]", value)
     return [value]
+
+
+def with_hints(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a function refuse a keyword that it does not have with the one that was probably meant."""
+    keywords = tuple(signature(function).parameters)
+
+    @wraps(function)
+    def call_function(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call the function. Raises TypeError for a keyword that it does not have."""
+        _require_keywords(function.__qualname__.removesuffix(".__init__"), kwargs, keywords)
+        return function(*args, **kwargs)
+
+    return call_function
+
+
+def _require_keywords(function: str, words: Iterable[str], keywords: Sequence[str]) -> None:
+    """Raise TypeError for a word that is not among the keywords of a function."""
+    for word in words:
+        if word not in keywords:
+            hint = hint_in_parentheses(word, keywords)
+            raise TypeError(f"{function}() got an unexpected keyword argument {word!r}{hint}")
+
+
+def names_of(names: object) -> tuple[str, ...]:
+    """Return names that a caller gives as one text or as several; None has none. Raises HostError for any other
+    value."""
+    if names is None:
+        return ()
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Iterable):
+        raise HostError(f"{names!r}: expected a name or a list of names")
+    return tuple(cast("Iterable[str]", names))
 
 
 def parse_natural(text: str) -> int:
@@ -137,36 +178,11 @@ def parse_below(text: str, below: float, description: str) -> float:
     return value
 
 
-def parse_parameter(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE; a name without `$` gets one. Raises HostError."""
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise HostError(f"{text!r} is not NAME=VALUE")
-    if "$" not in name:
-        name = f"${name}"
-    return name, value
-
-
 class SettingsName(str):
     """A parameter's name that a settings file gives, to all documents of a project: those without such a parameter do
     without it."""
 
     __slots__ = ()
-
-
-def parse_settings_parameter(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE of a settings file; a name without `$` gets one. Raises HostError."""
-    name, value = parse_parameter(text)
-    return SettingsName(name), value
-
-
-def gather_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return parameters by name. Of a name that occurs twice the last one counts, and so does who gave it."""
-    parameters: dict[str, str] = {}
-    for name, value in pairs:
-        parameters.pop(name, None)
-        parameters[name] = value
-    return parameters
 
 
 def parse_size(text: str) -> int:

@@ -30,7 +30,7 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError, NetlistError
-from buda_emu.support.options import with_options
+from buda_emu.support.options import names_of, with_options
 from buda_emu.support.progress import Report
 from buda_emu.support.workers.job import workers_of
 
@@ -49,7 +49,7 @@ class AdviceOptions(Programs, Chip, Seed, SharedWork, total=False):
 def advise(
     source: "Source",
     *,
-    moves: Sequence[str] = (),
+    moves: str | Sequence[str] = (),
     most_loss: float = DEFAULT_LOSS,
     tries: int = DEFAULT_TRIES,
     progress: Report | None = None,
@@ -68,7 +68,7 @@ def advise(
     """
     board = options.get("board")
     arch = agreed_arch(board, options.get("arch"))
-    selected_moves = _select_moves(moves)
+    selected_moves = _select_moves(names_of(moves))
     data, netlist = _read_source(source, arch, board)
     bodies = select_programs(netlist, options.get("programs", ()))
     config = read_test_config(netlist.path, netlist.sections)

@@ -13,7 +13,7 @@ from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks, made_up_blocks
 from buda_emu.emulator.inputs.prepared import PreparedRun, RunChoice, prepare_run
-from buda_emu.emulator.options import Machine, SharedWork
+from buda_emu.emulator.options import Machine, SharedWork, parameter_texts
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
@@ -21,7 +21,7 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
-from buda_emu.support.options import with_options
+from buda_emu.support.options import names_of, with_options
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse
 from buda_emu.support.workers.job import workers_of
@@ -194,16 +194,18 @@ def faults(
     kinds of which none has anything to hit), ProgramError as the run would, UnsupportedError (values of the whole run
     do not fit the memory limit; a ram with views in different formats).
     """
-    settings = settings or Settings()
+    settings = _with_lists(settings or Settings())
     if isinstance(budget, int):
         budget = Budget(budget)
     _require_settings(settings)
-    subject = source if isinstance(source, Subject) else Subject(fspath(source))
+    subject = _subject_of(source)
     if not subject.contents:
         subject = subject.with_contents()
+    numbers = [fault.number for fault in settings.given] or list(range(budget.count))
+    if not numbers:
+        raise HostError(f"faults: a budget of {budget.count} faults injects none")
     make_bench = Maker(subject, settings)
     bench = make_bench()
-    numbers = [fault.number for fault in settings.given] or list(range(budget.count))
     effect_of = {effect.fault.number: effect for effect in known}
     for effect in effect_of.values():
         _require_of_campaign(effect, bench)
@@ -241,6 +243,20 @@ def faults(
         costs=bench.costs(),
         left_out=bench.left_out,
     )
+
+
+def _subject_of(source: "str | PathLike[str] | Subject") -> Subject:
+    """Return the run that a source names, with its programs in a list and its parameters as texts. Raises HostError."""
+    if not isinstance(source, Subject):
+        return Subject(fspath(source))
+    parameters = tuple(parameter_texts(dict(source.parameters)).items())
+    return replace(source, programs=names_of(source.programs), parameters=parameters)
+
+
+def _with_lists(settings: Settings) -> Settings:
+    """Return settings in which a single name stands in a list."""
+    kinds, places, protect = (names_of(words) for words in (settings.kinds, settings.places, settings.protect))
+    return replace(settings, kinds=kinds, places=places, protect=protect)
 
 
 def _ignore(*_arguments: object) -> None:

@@ -1,12 +1,13 @@
 """`be.load`: loads a netlist, and reports findings of the checker as Python warnings."""
 
 import os
-import warnings
 from typing import TYPE_CHECKING
 
 from buda_emu.netlist import load as netlist_load
 from buda_emu.netlist import model
 from buda_emu.support.errors import NetlistWarning
+from buda_emu.support.options import with_hints
+from buda_emu.support.warned import warn_caller
 
 if TYPE_CHECKING:
     from buda_emu.netlist.model import Netlist
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _MOST_IN_WARNING = 3  # findings that the warning spells out
 
 
+@with_hints
 def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool = True) -> "Netlist":
     """Load a netlist, ready to run, for one architecture.
 
@@ -30,7 +32,7 @@ def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool =
         if len(findings) > _MOST_IN_WARNING:
             texts.append(f"and {len(findings) - _MOST_IN_WARNING} more")
         message = f"{netlist.path}: {'; '.join(texts)} (`buda-emu check {netlist.path}`)"
-        warnings.warn(message, NetlistWarning, stacklevel=2)
+        warn_caller(message, NetlistWarning)
     return netlist
 
 

@@ -27,6 +27,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.lazy import lazy
+from buda_emu.support.options import with_hints
 
 if TYPE_CHECKING:
     from buda_emu.report.pictures import grid_svg as pictures
@@ -306,6 +307,7 @@ class LoadedPrograms(LoadedModel):
         return min((queues[entry.queue].entries for entry in self._io_of(program).inputs), default=1)
 
 
+@with_hints
 def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: str | None = None) -> LoadedModel:
     """Load a compiled model from the image that `save` wrote (`<name>.tti`), or from a folder with one image, to call
     it again.

@@ -6,9 +6,11 @@ from buda_emu.app.api.load import load
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import with_hints
 from buda_emu.testing.reduce.search import Progress, Reduction, Trials, reduce_netlist
 
 
+@with_hints
 def reduce(
     netlist: "str | PathLike[str] | Netlist",
     command: str,

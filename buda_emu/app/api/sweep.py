@@ -1,11 +1,11 @@
 """Models a netlist under many conditions: the product of speeds, chips and parameters."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Any, Final, Unpack
+from typing import Any, Final, Unpack, cast
 
 from buda_emu.app.api.perf import PerfOptions, parse_grid, parse_rows, perf
 from buda_emu.arithmetic.jit.kernel import announce
@@ -100,6 +100,16 @@ def _require_axis(name: str, parameters: Collection[str]) -> None:
     )
 
 
+def _value_texts(name: str, values: object) -> tuple[str, ...]:
+    """Return the values of an axis as texts. Raises HostError for an axis without values."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return (str(values),)
+    texts = tuple(str(value) for value in cast("Iterable[object]", values))
+    if not texts:
+        raise HostError(f"--sweep {name}: no value is given")
+    return texts
+
+
 def _require_number(name: str, value: str) -> None:
     """Raise HostError if a value of the swept setting `name` is not a number."""
     try:
@@ -132,13 +142,13 @@ class SweepOptions(PerfOptions, SharedWork, total=False):
 @with_options
 def sweep(
     path: str,
-    axes: Mapping[str, Sequence[str]],
+    axes: Mapping[str, object],
     *,
     detailed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
     **options: Unpack[SweepOptions],
 ) -> list[Point]:
-    """Model a netlist at every combination of the values of `axes` (values as text, by name). The path of a model
+    """Model a netlist at every combination of the values of `axes` (texts or numbers, several or one, by name). The path of a model
     (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places. So
     is the model in an image that `compile` wrote, with the options of the image, if boards are swept.
 
@@ -150,13 +160,14 @@ def sweep(
     board = options.get("board")
     arch = agreed_arch(board, options.get("arch"))
     workers = workers_of(options)
-    if board and "board" in axes:
+    texts = {name: _value_texts(name, values) for name, values in axes.items()}
+    if board and "board" in texts:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
     swept: SweptNetlist = path
     names: Collection[str] = ()
-    places_again = is_model(path) or ("board" in axes and holds_model(path))
+    places_again = is_model(path) or ("board" in texts and holds_model(path))
     if is_model(path):
-        if not (board or "board" in axes):
+        if not (board or "board" in texts):
             raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
     else:
         netlist = netlist_of(path, arch)
@@ -166,8 +177,8 @@ def sweep(
         elif is_image(path):
             swept = netlist
         elif workers.dask is not None:
-            swept = _netlists_of_boards(path, netlist, arch, axes.get("board", ()))
-    points = points_of(axes, names)
+            swept = _netlists_of_boards(path, netlist, arch, texts.get("board", ()))
+    points = points_of(texts, names)
     about = SweepConditions(
         netlist=swept,
         arch=arch,

@@ -181,9 +181,9 @@ def _with_dollar_signs(parameters: Mapping[str, str]) -> Iterator[tuple[str, str
     """Yield names and values of parameters; a name without a `$` gets it in front."""
     for name, value in parameters.items():
         if "$" in name:
-            yield name, str(value)
+            yield name, value
         else:
-            yield f"${name}", str(value)
+            yield f"${name}", value
 
 
 def _require_source(source: object) -> None:
@@ -207,7 +207,9 @@ def _cases(
     else:
         if not hasattr(source, "__iter__"):
             _require_source(source)
-        sources = source
+        sources = list(source)
+    if not sources:
+        raise HostError("test: no netlist is given")
     for entry in sources:
         _require_source(entry)
         case_settings = settings

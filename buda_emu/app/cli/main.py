@@ -14,10 +14,10 @@ from typing import Any, NoReturn, cast
 
 from buda_emu.app.cli import findings
 from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
-from buda_emu.app.cli.output import complain, keep_stdout_for_results, require_writable, say, word_stream
+from buda_emu.app.cli.output import complain, keep_stdout_for_results, require_suffix, require_writable, say, word_stream
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
-from buda_emu.app.documents.kinds import KINDS, require_netlists
+from buda_emu.app.documents.kinds import KINDS, require_kind, require_netlists
 from buda_emu.support.errors import BudaError, DocumentError, Exit
 from buda_emu.support.files import keep_pipe, refuse_pipe
 from buda_emu.support.options import as_list
@@ -87,8 +87,20 @@ _INSTEAD: Mapping[tuple[str, str], str] = {
     ("test", "inputs"): "here tensors come from --reference DIR, <queue>.npy for each queue, or from the test-config",
 }
 """(verb, option of other verbs) -> what the verb takes instead, under another name."""
-_RESULT_FILES = ("json", "junitxml", "csv", "trace", "chart", "timeline", "perfetto", "page", "coverage")
-"""Options whose FILE, where they take one, is written when the work is done."""
+_JSON = (".json", ".json.gz")
+_PAGE = (".html", ".htm")
+_RESULT_FILES: Mapping[str, tuple[str, ...]] = {
+    "json": _JSON,
+    "junitxml": (".xml",),
+    "csv": (".csv",),
+    "trace": (*_JSON, ".html"),
+    "chart": (".svg",),
+    "timeline": (*_JSON, ".html"),
+    "perfetto": _JSON,
+    "page": _PAGE,
+    "coverage": (".json",),
+}
+"""Options whose FILE, where they take one, is written when the work is done, with the endings of its formats."""
 _OTHER_WORDS: Mapping[str, str] = {
     "format": "fmt", "lint": "check", "validate": "check", "verify": "check", "simulate": "run", "exec": "run",
     "profile": "perf", "bench": "perf", "benchmark": "perf", "draw": "graph", "plot": "graph", "init": "new",
@@ -190,14 +202,17 @@ def _run_verb(words: Sequence[str]) -> int:
         findings.set_choice(settings.choice)
     args = parser.parse_args(words)
     _keep_pipes(words, _positional_values(parser, args))
+    if verb in _ARGUMENTS_OF_KINDS:
+        require_kind(verb, _word_below(words, verb), _positional_values(parser, args))
     if verb in _OF_NETLISTS:
         require_netlists(verb, _positional_values(parser, args), models=bool(getattr(args, "sweep", ())))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
-    for name in _RESULT_FILES:
+    for name, suffixes in _RESULT_FILES.items():
         path = getattr(args, name, None)
         if isinstance(path, os.PathLike):
             require_writable(f"--{name}", cast("os.PathLike[str]", path))
+            require_suffix(f"--{name}", cast("os.PathLike[str]", path), suffixes)
     with printing_on(screen_of(word_stream(), args.color)):
         return args.verb(args)
 
@@ -231,6 +246,12 @@ def _positional_values(parser: ExampleParser, args: Namespace) -> Iterator[str]:
     for name in names:
         value: Any = getattr(args, name, None)
         yield from map(str, as_list(value))
+
+
+def _word_below(words: Sequence[str], verb: str) -> str:
+    """Return the word behind a verb on the command line: the verb below it, "" where there is none."""
+    below = words[words.index(verb) + 1 :]
+    return next((word for word in below if not word.startswith("-")), "")
 
 
 def _print_settings(settings: Settings, verbose: bool) -> None:

@@ -24,6 +24,11 @@ _LEAST_SECONDS = 0.1  # between two pictures of a bar
 
 _TO_STDOUT = "-"
 _DOCUMENT_SUFFIXES: Final = (".yaml", ".yml", ".tti", ".mlir", ".tflite", ".onnx", ".pt2")
+_FORMAT_SUFFIXES: Final = frozenset(
+    (".bmp", ".csv", ".dot", ".gif", ".gz", ".htm", ".html", ".jpeg", ".jpg", ".json", ".md", ".npy", ".npz", ".pdf",
+     ".png", ".sarif", ".svg", ".tsv", ".webp", ".xml", ".zip", *_DOCUMENT_SUFFIXES)
+)  # fmt: skip
+"""Endings of names that tell the format of a file."""
 _words_to_stderr = False  # whether `say` prints to standard error, because standard output is for results
 
 
@@ -132,6 +137,15 @@ def require_writable(option: str, path: "str | os.PathLike[str]") -> None:
     # A regular file is replaced, which takes its folder; a device is written to.
     if not os.access(folder if not exists or os.path.isfile(name) else name, os.W_OK):  # noqa: PTH113
         raise OSError(EACCES, os.strerror(EACCES), name)
+
+
+def require_suffix(option: str, path: "str | os.PathLike[str]", suffixes: tuple[str, ...]) -> None:
+    """Refuse a file of results whose name ends as that of another format than those that the option writes, which are
+    named by their `suffixes`. Raises HostError."""
+    name = os.fspath(path).lower()
+    suffix = os.path.splitext(name)[1]  # noqa: PTH122 - the package's own quick start does without pathlib
+    if suffix in _FORMAT_SUFFIXES and not name.endswith(suffixes):
+        raise HostError(f"{option}: {path}: it writes {' or '.join(suffixes)}, not {suffix}")
 
 
 def write_text(path: "str | os.PathLike[str]", text: str) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
-from buda_emu.emulator.options import Arch
+from buda_emu.emulator.options import Arch, parse_parameter
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.errors import HostError
 from buda_emu.support.options import (
@@ -17,7 +17,6 @@ from buda_emu.support.options import (
     declared_options,
     parse_below,
     parse_natural,
-    parse_parameter,
     parse_positive,
     parse_seconds,
     parse_size,

@@ -151,6 +151,7 @@ NETLIST = Kind(
     book="buda_emu.netlist.rules:BOOK",
     prefix="V",
     archs=_CHIPS,
+    commands=(("", "run FILE"),),
 )
 IMAGE = Kind(
     name="image",
@@ -161,6 +162,7 @@ IMAGE = Kind(
     book="buda_emu.emulator.image.rules:BOOK",
     prefix="image-",
     archs=_CHIPS,
+    commands=(("", "run FILE"),),
 )
 SCHEDULE = Kind(
     name="schedule",
@@ -273,20 +275,47 @@ def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -
             raise HostError(_other_kind(kind, verb, path))
 
 
-def _other_kind(kind: Kind, verb: str, path: str) -> str:
+def require_kind(verb: str, below: str, paths: Iterable[str]) -> None:
+    """Raise HostError for the first file of another kind than the one whose own verb this is, with the command that
+    serves it in place of the verb `below`. Paths that are no files, and files of no kind, are passed over: the verb
+    says what is wrong with them."""
+    own_kind = next(kind for kind in KINDS if kind.verb == verb)
+    for path in paths:
+        if not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
+            continue
+        if is_model(path):
+            raise HostError(f"{path} is a model, not {_with_article(own_kind.words)}: `buda-emu compile {path}`")
+        kind = kind_of(path)
+        if kind is own_kind or (kind is NETLIST and not netlists.holds_sections(path)):
+            continue
+        if kind is IMAGE and not _has_image_name(b"", path.lower()):
+            continue  # any other archive, such as the arrays of an .npz file
+        raise HostError(_other_kind(kind, below, path, _with_article(own_kind.words)))
+
+
+def stage_of(kind: Kind, path: str) -> "Stage | None":
+    """Return the stage of a kind's tool chain that a file is of, None where it is a document of the kind itself."""
+    if not kind.other_stage:
+        return None
+    return _import_object(kind.other_stage)(_head(path))
+
+
+def _with_article(words: str) -> str:
+    """Return a noun with the article that goes with its first letter."""
+    if words[0] in "AEIOUaeiou":
+        return f"an {words}"
+    return f"a {words}"
+
+
+def _other_kind(kind: Kind, verb: str, path: str, expected: str = "a netlist") -> str:
     """Return what a file of another kind is, and the command that serves it."""
-    stage = None
-    if kind.other_stage:
-        stage = _import_object(kind.other_stage)(_head(path))
+    stage = stage_of(kind, path)
     if stage is not None:
         command = dict(kind.commands)[""].replace("FILE", "SCHEDULE")
-        return f"{path} is {stage.words}, not a netlist: {stage.advice} (`buda-emu {command}`)"
-    article = "a"
-    if kind.words[0] in "AEIOUaeiou":
-        article = "an"
-    commands = dict(kind.commands)
+        return f"{path} is {stage.words}, not {expected}: {stage.advice} (`buda-emu {command}`)"
+    commands = {"check": "check FILE", **dict(kind.commands)}
     command = commands.get(verb) or commands.get("", "info FILE")
-    return f"{path} is {article} {kind.words}, not a netlist: `buda-emu {command.replace('FILE', path)}`"
+    return f"{path} is {_with_article(kind.words)}, not {expected}: `buda-emu {command.replace('FILE', path)}`"
 
 
 def files_below(
@@ -398,6 +427,20 @@ def rule_kind(rule: str) -> Kind:
 def books() -> "Mapping[str, RuleBook]":
     """Import the rules of every kind and return them by its name."""
     return {kind.name: kind.rules() for kind in kinds()}
+
+
+class Stage(Protocol):
+    """A file format of another stage of a tool chain, in words, and advice on what to do with such a file."""
+
+    @property
+    def words(self) -> str:
+        """The noun with its article."""
+        ...
+
+    @property
+    def advice(self) -> str:
+        """What to do with such a file."""
+        ...
 
 
 class Document(Protocol):

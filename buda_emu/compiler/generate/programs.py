@@ -406,6 +406,8 @@ def compile_programs(
     does.
     """
     compilation = Compilation.of(without_sizes(with_words(options, words, "compile_programs"), "compile_programs"))
+    if not isinstance(programs, Program) and not programs:
+        raise HostError("compile_programs: no program is given")
     with compilation.loading():
         graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
     return CompiledPrograms(*compilation.place(graph, entries=ENTRIES), parts)

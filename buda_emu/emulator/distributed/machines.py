@@ -27,7 +27,7 @@ from buda_emu.emulator.distributed.part import (
     dask_contexts,
     listener,
 )
-from buda_emu.emulator.options import Machine
+from buda_emu.emulator.options import Machine, parameter_texts
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
 from buda_emu.netlist.model import Netlist
@@ -182,8 +182,7 @@ class Machines:
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
         """Run a program as `Emulator.run` does. Raises as that, and HostError for a part that is lost, with the op that
         it was in."""
-        texts = {name: str(value) for name, value in (parameters or {}).items()}
-        declared = with_declared_names(self.netlist.programs.values(), texts, CONVENTIONAL)
+        declared = with_declared_names(self.netlist.programs.values(), parameter_texts(parameters), CONVENTIONAL)
         request = {"do": "run", "program": program, "parameters": declared}
         for number, member in enumerate(self._members):
             self._send(number, member, request)

@@ -16,12 +16,14 @@ from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import NetlistError
+from buda_emu.support.options import with_hints
 
 StrPath = str | os.PathLike[str]
 NetlistCheck = Callable[[bytes, str, str | None], NetlistResult]
 """A check of a netlist's bytes, under a name, for an architecture."""
 
 
+@with_hints
 def load_image(
     path: StrPath, *, allow_pickle: bool = False, arch: str | None = None, limits: Limits = LIMITS
 ) -> DeviceImage:

@@ -1,7 +1,9 @@
 """Counts of the entries that a run of programs reads from each input queue, and default parameters of programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from buda_emu.emulator.options import parameter_texts
 from buda_emu.emulator.runtime.machine.listeners import Journal
 from buda_emu.netlist.model import Execute, Loop, Netlist, Program
 from buda_emu.netlist.program.interpreter import GatheredExecutes, Interpreter, StepBudget
@@ -10,6 +12,7 @@ from buda_emu.netlist.program.settings import ALL_SETTINGS, Variables
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
 from buda_emu.spec.varinst import immediate, stored_name
 from buda_emu.support.errors import HostError, ProgramError
+from buda_emu.support.options import names_of
 
 
 def _loops(programs: Sequence[Program]) -> Iterator[Loop]:
@@ -20,11 +23,11 @@ def _loops(programs: Sequence[Program]) -> Iterator[Loop]:
                 yield instruction
 
 
-def select_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
+def select_programs(netlist: Netlist, names: str | Sequence[str]) -> list[Program]:
     """Return the programs of these names, or all in file order where no name is given. Raises HostError for an unknown
     name."""
     bodies: list[Program] = []
-    for name in names or tuple(dict.fromkeys(netlist.program_order)):
+    for name in names_of(names) or tuple(dict.fromkeys(netlist.program_order)):
         body = netlist.programs.get(name)
         if body is None:
             raise no_program(netlist, name)
@@ -32,11 +35,11 @@ def select_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
     return bodies
 
 
-def check_parameters(programs: Sequence[Program], parameters: Mapping[str, str]) -> Mapping[str, str]:
+def check_parameters(programs: Sequence[Program], parameters: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the caller's parameters under the names that the programs declare; the `$` may be left out. Raises
-    HostError for a parameter that no program takes, most likely misspelt, for a text that is no number, and for a loop
-    count below 1 (NETLIST 3.1, 3.4)."""
-    declared = with_declared_names(programs, parameters)
+    HostError for a parameter that no program takes, most likely misspelt, for a value that is no integer, and for a
+    loop count below 1 (NETLIST 3.1, 3.4)."""
+    declared = with_declared_names(programs, parameter_texts(parameters))
     counts = {stored_name(loop.count): loop for loop in _loops(programs)}
     for name, text in declared.items():
         try:

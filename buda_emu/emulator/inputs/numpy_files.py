@@ -191,13 +191,11 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
 
 
 def _format_error(name: str, error: BaseException, kind: str = "array file") -> HostError:
-    """Return the error for a file that is not the `kind` of numpy file that its name says, with the reason of
-    `error`."""
+    """Return the error for a file that cannot be read, or that is not the `kind` of numpy file that its name says, with
+    the reason of `error`."""
     if isinstance(error, OSError) and error.strerror:
-        reason = error.strerror
-    else:
-        reason = str(error) or type(error).__name__
-    return HostError(f"{name} is not a numpy {kind}: {reason}")
+        return HostError(f"{name}: {error.strerror}")
+    return HostError(f"{name} is not a numpy {kind}: {str(error) or type(error).__name__}")
 
 
 Array = NDArray[Any]

@@ -31,6 +31,7 @@ from buda_emu.emulator.runtime.graph.steps import Run, topology
 from buda_emu.emulator.runtime.graph.threads import WorkerPool
 from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.model import Netlist, Op
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.progress import Activity, Report, SendKernel, do_nothing
 from buda_emu.support.workers.job import Job, Workers
@@ -208,7 +209,9 @@ def op_numerics(
     `counted` is the selection; `workers` take all numbers of an op for elements. `machine` is how each run computes.
     Raises HostError for an op that is not there, and what a run raises."""
     if counted.only is not None and counted.only not in netlist.ops:
-        raise HostError(f"no op {counted.only!r} in {netlist.path}")
+        names = {op.name for op in netlist.ops.values()}
+        hint = hint_in_parentheses(counted.only, names)
+        raise HostError(f"no op {counted.only!r} in {netlist.path}{hint}")
     pool = WorkerPool(thread_count(machine))
     looking = _Analysis(netlist, counted, pool, progress)
     meeting = Rendezvous(looking.look)

@@ -28,6 +28,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.html_table import html_table
 from buda_emu.support.lazy import lazy
+from buda_emu.support.options import names_of, with_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,7 @@ class Emulator:
     run the netlist together (`buda_emu.emulator.distributed`); one input at a time then. Use it as a context manager,
     or call `close`."""
 
+    @with_hints
     def __init__(
         self,
         netlist: Netlist,
@@ -304,11 +306,13 @@ class Emulator:
         self._require_open("memory_image")
         return self._exchange.image(queue, slot)
 
-    def outputs(self, readout: Readout = "host", queues: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
+    def outputs(
+        self, readout: Readout = "host", queues: str | Collection[str] | None = None
+    ) -> dict[str, NDArray[Any]]:
         """Return every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots,
         unwritten ones zero): {name: [entries, t, rows, cols]}. Nothing is popped. `queues`: only these."""
         self._require_open("outputs")
-        return self._exchange.outputs(readout, queues)
+        return self._exchange.outputs(readout, None if queues is None else names_of(queues))
 
     def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
         """Yield the outputs without ever holding a whole one: each with its shape, type and an iterator of arrays [some

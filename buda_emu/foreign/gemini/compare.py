@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from buda_emu.foreign.gemini.figures import LayerTime, Peak, RunFigures, run_figures
 from buda_emu.foreign.gemini.model import IR, Tensor, WeightStore, Workload
+from buda_emu.foreign.gemini.stages import TRACE
 from buda_emu.foreign.gemini.statistics import LayerBytes, statistics
 from buda_emu.foreign.gemini.time.assembler import Instruction, read_assembler, workload_spans
 from buda_emu.foreign.gemini.time.schedule import simulate, simulate_at
@@ -176,7 +177,7 @@ class TraceDifferences:
 def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -> TraceDifferences:
     """Compare a timeline with a reference trace. Raises ScheduleError for a trace that cannot be read or that belongs
     to another assembler file."""
-    lines = read_assembler(trace)
+    lines = read_assembler(trace, TRACE)
     spans = [Span(*line.span) for line in lines if line.span is not None]
     if len(spans) != len(lines):
         raise ScheduleError(f"{trace}: instructions without a time: this is not a trace")

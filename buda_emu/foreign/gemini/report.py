@@ -87,6 +87,8 @@ def difference_lines(differences: "TraceDifferences") -> Iterator[str]:
         )
         for row in rows
     ]
+    if not shown:
+        yield "  DOUBTFUL: no workload of the schedule is in the trace, so only the totals were compared"
     if shown:
         heads = ("workload", "layer", "start", "trace", "difference", "of the duration")
         yield table(heads, shown, (0, 2, 3, 4, 5))

@@ -52,6 +52,17 @@ class Comparison:
     barriers: tuple[Difference, ...]
 
     @property
+    def empty_outputs(self) -> tuple[int, ...]:
+        """The outputs that no task writes in either version: their equality says nothing."""
+        before, after = self.first.unwritten_outputs, self.second.unwritten_outputs
+        pairs = enumerate(zip(self.first.outputs, self.second.outputs, strict=False))
+        return tuple(
+            number
+            for number, (old, new) in pairs
+            if before.get(number, 0) >= old.nbytes and after.get(number, 0) >= new.nbytes
+        )
+
+    @property
     def is_equal(self) -> bool:
         """True when outputs are equal and there are no new races."""
         return self.output is None and not self.new_races

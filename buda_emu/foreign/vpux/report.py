@@ -138,6 +138,19 @@ def run_lines(result: RunResult, model: str) -> Iterator[str]:
     yield ""
     for number, output in enumerate(result.outputs):
         yield f"output {number}: {output.dtype} {shape(output.shape) or 'scalar'}"
+        yield from _unwritten_lines(result, number)
+
+
+def _unwritten_lines(result: RunResult, number: int) -> Iterator[str]:
+    """Yield a warning for an output of which no task wrote all bytes."""
+    count = result.unwritten_outputs.get(number)
+    if count is None:
+        return
+    size = result.outputs[number].nbytes
+    if count < size:
+        yield f"  warning: no task writes {count:,} of its {size:,} bytes: they hold what the run began with"
+    else:
+        yield "  warning: no task writes it: it holds what the run began with"
 
 
 def task_table(result: RunResult) -> str:
@@ -240,11 +253,26 @@ def _describe_task(result: RunResult, number: int, race: Hazard) -> str:
     return f"task {number} ({task.op}, line {task.line}{buffer})"
 
 
+def _doubt_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the outputs that say less than "equal" seems to: no task wrote them, or not all of them."""
+    if not comparison.second.outputs:
+        yield "  the functions have no outputs"
+    for number in range(len(comparison.second.outputs)):
+        if number in comparison.empty_outputs:
+            yield f"  no task writes output {number}, in neither version: it holds what both runs began with"
+        elif number in comparison.second.unwritten_outputs:
+            count = comparison.second.unwritten_outputs[number]
+            yield f"  no task writes {plural(count, 'byte')} of output {number}"
+
+
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
     """Yield what `vpux run --compare` prints of the runs of two versions of a function: outputs, causes of a
     difference, new races, barriers and makespans."""
     output = comparison.output
-    if output is None:
+    doubts = list(_doubt_lines(comparison))
+    if output is None and len(comparison.empty_outputs) == len(comparison.second.outputs):
+        yield "DOUBTFUL: nothing was compared"
+    elif output is None:
         yield f"outputs are equal ({plural(len(comparison.second.outputs), 'array')})"
     elif output.first < 0:
         yield f"output {output.output} has another size or is missing"
@@ -253,11 +281,16 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
             f"output {output.output} differs first at byte {output.byte}: {output.second:#04x}, not "
             f"{output.first:#04x}; {plural(output.count, 'byte')} in all"
         )
+    yield from doubts
     for difference in comparison.causes:
         yield f"  {difference.text}"
     if comparison.new_races:
         yield "new:"
         yield from (f"  {line}" for line in race_lines(comparison.second, comparison.new_races))
+    common_races = [race for race in comparison.second.races if race not in comparison.new_races]
+    if common_races:
+        yield "in both:"
+        yield from (f"  {line}" for line in race_lines(comparison.second, common_races))
     for difference in comparison.barriers:
         yield f"  {difference.text}"
     spans = comparison.first.makespan, comparison.second.makespan

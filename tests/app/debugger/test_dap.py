@@ -557,8 +557,8 @@ def test_requests_with_wrong_arguments_are_refused(client):
         ({"programs": [7]}, "launch: programs has to be a list of strings"),
         ({"parameters": [1]}, "launch: parameters have to be an object"),
         ({"parameters": 1}, "launch: parameters have to be an object"),
-        ({"parameters": {"a": [1]}}, "launch: the value of the parameter a has to be an integer"),
-        ({"parameters": {"a": None}}, "launch: the value of the parameter a has to be an integer"),
+        ({"parameters": {"a": [1]}}, "parameter a is [1]: expected an integer"),
+        ({"parameters": {"a": None}}, "parameter a is None: expected an integer"),
     ],
 )
 def test_arguments_of_launch_that_do_not_fit(client, arguments, message):

@@ -10,7 +10,7 @@ from typing import Final
 from buda_emu.app.cli.config import refuses
 from buda_emu.app.cli.findings import current_choice
 from buda_emu.app.cli.output import say, say_json, say_lines, write_picture
-from buda_emu.app.documents.kinds import NETLIST, files_below, kind_by_name, kind_of
+from buda_emu.app.documents.kinds import NETLIST, files_below, kind_by_name, kind_of, stage_of
 from buda_emu.netlist.load import holds_sections
 from buda_emu.support.checker.diagnostic import SEVERITIES, Severity
 from buda_emu.support.checker.render import counts
@@ -45,6 +45,8 @@ class _File:
     kind: str
     findings: Mapping[str, int]
     summary: Mapping[str, int | str]
+    stage: str | None = None
+    """What a file of another stage of the kind's tool chain is, None for a document of the kind."""
 
     @property
     def accepted(self) -> bool:
@@ -61,6 +63,7 @@ FILES: Final = Columns[_File](
     *(Column[_File](f"{severity}s", int, partial(_count, severity)) for severity in SEVERITIES),
     Column("path", str, lambda file: file.path),
     Column("kind", str, lambda file: file.kind),
+    Column("stage", str | None, lambda file: file.stage),
     Column("accepted", bool, lambda file: file.accepted),
     Column("summary", dict[str, int | str], lambda file: file.summary),
 )
@@ -84,7 +87,14 @@ def _describe_file(name: str) -> _File:
     summary: Mapping[str, int | str] = {}
     with suppress(DocumentError):
         summary = kind.load(name).summary()
-    return _File(path=name, kind=kind.name, findings=counts(diagnostics), summary=summary)
+    stage = stage_of(kind, name)
+    return _File(
+        path=name,
+        kind=kind.name,
+        findings=counts(diagnostics),
+        summary=summary,
+        stage=stage.words if stage is not None else None,
+    )
 
 
 def _lines(file: _File) -> Iterator[str]:
@@ -96,6 +106,10 @@ def _lines(file: _File) -> Iterator[str]:
     if finding_counts:
         hint = f"; `buda-emu check {file.path}` shows them"
     words = kind.words
+    stage = stage_of(kind, file.path)
+    if stage is not None:
+        yield f"{file.path}: {stage.words}, which has no rules of its own: {stage.advice}"
+        return
     if kind is NETLIST and not file.accepted and not holds_sections(file.path):
         words = f"of no kind that is known here; read as a {kind.words}"
     yield f"{file.path}: {words}, {', '.join([verdict, *finding_counts])}{hint}"

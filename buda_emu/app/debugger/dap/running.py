@@ -19,6 +19,7 @@ from buda_emu.app.debugger.machine.stop import START
 from buda_emu.app.debugger.session import Session
 from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.memory.host import usable_processors
+from buda_emu.emulator.options import parameter_texts
 from buda_emu.spec.precision import PRECISIONS, find_precision
 from buda_emu.support.errors import HostError
 
@@ -266,10 +267,8 @@ def _parameters(arguments: Message) -> dict[str, str]:
     if not isinstance(values, dict):
         raise HostError('launch: parameters have to be an object, such as {"$p_loop_count": 4}')
     parameters: dict[str, str] = {}
-    for name, value in cast("Message", values).items():
-        if not isinstance(value, (str, int)):  # bool is a subclass of int: true and false pass
-            raise HostError(f"launch: the value of the parameter {name} has to be an integer")
-        parameters[name if name.startswith("$") else f"${name}"] = str(value)
+    for name, text in parameter_texts(values).items():
+        parameters[name if name.startswith("$") else f"${name}"] = text
     return parameters
 
 

@@ -2,11 +2,11 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import cast
 
 import numpy as np
 
 from buda_emu.arithmetic.formats.float_state import exact_floats
+from buda_emu.emulator.options import parameter_texts
 from buda_emu.emulator.runtime.graph.epochs import Epochs
 from buda_emu.emulator.runtime.machine.gate import Gate
 from buda_emu.emulator.runtime.machine.memory import Memory, Watchers
@@ -108,19 +108,10 @@ class Programs:
 
     def _parameters(self, params: object) -> dict[str, str]:
         """Return the caller's parameters as texts, under the names that programs declare. Raises HostError for a value
-        that is no mapping of names, and for a name that no program of the netlist takes.
+        that is no mapping of names to integers, and for a name that no program of the netlist takes.
 
         The conventional names pass: front ends hand them to all programs of all netlists."""
-        if params is None:
-            return {}
-        if not isinstance(params, Mapping):
-            raise HostError(f"parameters are a mapping such as {{'$p_loop_count': 4}}, not {type(params).__name__}")
-        texts: dict[str, str] = {}
-        for name, value in cast("Mapping[object, object]", params).items():
-            if not isinstance(name, str):
-                raise HostError(f"names of parameters are strings, not {type(name).__name__}")
-            texts[name] = str(value)
-        return with_declared_names(self._netlist.programs.values(), texts, CONVENTIONAL)
+        return with_declared_names(self._netlist.programs.values(), parameter_texts(params), CONVENTIONAL)
 
     def _thread(self, run: Run, params: Mapping[str, str]) -> None:
         """Carry out a run on this thread, and record its end; an error comes out of `Run.result`."""

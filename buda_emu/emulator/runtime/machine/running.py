@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Self
 
+from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostTimeoutError, RunCancelledError
 from buda_emu.support.records import dataclass
 
@@ -31,6 +32,22 @@ class Run:
         self._callback = callback
         self._wake = wake
         self._instructions = self._epochs = self._inputs = self._epoch_inputs = self._epoch_input_count = 0
+
+    def __repr__(self) -> str:
+        return f"<Run of program {self.program}: {self._state()}>"
+
+    def _state(self) -> str:
+        """Return in words how far the run is, or how it ended."""
+        if not hasattr(self, "_ended") or not self.done():  # without `with_end` nobody asks how it ended
+            if not self._instructions:
+                return "not begun"
+            return f"running, {plural(self._inputs, 'input')} done"
+        error = self._ended.exception()
+        if error is None:
+            return f"done, {plural(self._inputs, 'input')}"
+        if self.cancelled and isinstance(error, RunCancelledError):
+            return "cancelled"
+        return f"failed, {type(error).__name__}"
 
     def with_end(self) -> Self:
         """Prepare the run for callers who ask how it ended, and return it. A run on the caller's own thread is not

@@ -15,7 +15,7 @@ from buda_emu.foreign.gemini.json_values import as_integers, as_list, as_texts
 from buda_emu.foreign.gemini.model import IR, Workload
 from buda_emu.foreign.gemini.reader import decode, decompress
 from buda_emu.foreign.gemini.sizes import fmap_bytes, weight_bytes
-from buda_emu.foreign.gemini.stages import ASSEMBLER, recognise_content
+from buda_emu.foreign.gemini.stages import ASSEMBLER, TRACE, Stage, recognise_content
 from buda_emu.foreign.gemini.time.plan import TransferKind
 from buda_emu.foreign.gemini.time.timing import (
     CONFIGURE,
@@ -72,8 +72,8 @@ UNITS: Final[Mapping[str, str]] = {
 """The unit that executes instructions whose name begins with this prefix."""
 
 
-def read_assembler(path: str) -> list[Instruction]:
-    """Return the instructions of a .txt or .txt.gz file. Raises ScheduleError with the line that is wrong, OSError for
+def read_assembler(path: str, expected: Stage = ASSEMBLER) -> list[Instruction]:
+    """Return the instructions of a .txt or .txt.gz file: an assembler file, or the `expected` trace of one. Raises ScheduleError with the line that is wrong, OSError for
     a file that cannot be read."""
     raw = read_whole(path)
     try:
@@ -83,9 +83,9 @@ def read_assembler(path: str) -> list[Instruction]:
     if lines and lines[0].lstrip().startswith("{"):
         stage = recognise_content(decode(path))
         if stage is None:
-            problem = "this is JSON, not an assembler file"
+            problem = f"this is JSON, not {expected.words}"
         else:
-            problem = stage.instead_of(ASSEMBLER)
+            problem = stage.instead_of(expected)
         raise ScheduleError(f"{path}: {problem}")
     instructions: list[Instruction] = []
     for number, line in enumerate(lines, 1):
@@ -318,7 +318,7 @@ def _uses_dram(instruction: Instruction) -> bool:
 
 def _read_durations(instructions: Sequence[Instruction], path: str, trace: str) -> list[int]:
     """Return the durations in a trace of the same instructions. Raises ScheduleError for a trace of others."""
-    lines = read_assembler(trace)
+    lines = read_assembler(trace, TRACE)
     if len(lines) != len(instructions):
         raise ScheduleError(f"{trace}: {plural(len(lines), 'instruction')}, {path} has {len(instructions)}")
     cycles: list[int] = []

@@ -213,6 +213,22 @@ class Watch:
         self._note(region, data, writes=True)
         self.memory.write(region, data)
 
+    def count_unwritten(self, region: Region) -> int:
+        """Return how many bytes of a region no task wrote; what the run began with does not count."""
+        if not region.size:
+            return 0
+        low, high = region.extent
+        changes = np.zeros(high - low + 1, np.int64)
+        for event in self.events:
+            if event.writes and event.region.space == region.space:
+                starts, stops = (np.clip(ends, low, high) - low for ends in event.region.stretches())
+                np.add.at(changes, starts, 1)
+                np.add.at(changes, stops, -1)
+        is_written = (np.cumsum(changes[:-1]) > 0).astype(np.uint8)
+        missing = np.zeros(high - low, np.uint8)  # elements may overlap: each byte counts once
+        region_in(region, missing, low)[...] = region_in(region, is_written, low) == 0
+        return int(np.count_nonzero(missing))
+
     def _note(self, region: Region, data: Bytes, *, writes: bool) -> None:
         """Record an access of the task at work, with the digest of `data` where digests are asked for."""
         if self.task >= 0 and region.size:

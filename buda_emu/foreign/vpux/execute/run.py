@@ -72,14 +72,15 @@ class RunResult:
     def __init__(
         self,
         scheduled: Scheduled,
-        outputs: Sequence[NDArray[Any]],
+        outputs: Sequence[tuple[Buffer, NDArray[Any]]],
         races: Sequence[Hazard],
         watch: Watch,
         arguments: Mapping[int, list[bytes]],
     ) -> None:
         self.scheduled = scheduled
-        self.outputs = list(outputs)
+        self.outputs = [array for _, array in outputs]
         """Logical arrays; bf16 and 8-bit floats as raw unsigned integers."""
+        self._output_buffers = [buffer for buffer, _ in outputs]
         self.arguments = dict(sorted(arguments.items()))
         """Packed argument buffers of each kernel task, one for each of its runs."""
         self.watch = watch
@@ -119,6 +120,15 @@ class RunResult:
             )
             for number, barrier in enumerate(self.scheduled.program.barriers)
         ]
+
+    @cached_property
+    def unwritten_outputs(self) -> dict[int, int]:
+        """The bytes that no task wrote, by the number of the output; only outputs that have some."""
+        missing = {
+            number: self.watch.count_unwritten(regions_of(buffer)[0])
+            for number, buffer in enumerate(self._output_buffers)
+        }
+        return {number: count for number, count in missing.items() if count}
 
     @property
     def makespan(self) -> int:
@@ -216,7 +226,7 @@ class _Run:
             self._do(program.tasks[task])
         watch.task = -1
         races = self._races()
-        outputs = [load_values(watch.memory, buffer) for buffer in self._outputs()]
+        outputs = [(buffer, load_values(watch.memory, buffer)) for buffer in self._outputs()]
         return RunResult(
             scheduled=self._scheduled, outputs=outputs, races=races, watch=watch, arguments=self._arguments
         )
