@@ -2,7 +2,7 @@
 none.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike, fspath
@@ -134,14 +134,21 @@ _ELSEWHERE = {
 """What callers mean by words that are no options, by the word."""
 
 
+def require_words(words: Iterable[str], function: str, also: Sequence[str] = ()) -> None:
+    """Raise TypeError for a keyword of a function that is neither an option nor in `also`, with what was meant."""
+    names = (*FIELDS, *also)
+    elsewhere = {name: text for name, text in _ELSEWHERE.items() if name not in also}
+    for name in words:
+        if name not in names:
+            meant = nearest(name, (*names, *elsewhere))
+            hint = elsewhere.get(meant) or near(name, names)
+            raise TypeError(f"{function}() has no option {name!r}; {hint}".removesuffix("; "))
+
+
 def with_words(options: CompileOptions | None, words: Mapping[str, Any], function: str = "compile") -> CompileOptions:
     """Return options in which the keywords of a call replace the fields of the same names. Raises TypeError for a
     keyword that is not an option."""
-    for name in words:
-        if name not in FIELDS:
-            meant = nearest(name, (*FIELDS, *_ELSEWHERE))
-            hint = _ELSEWHERE.get(meant) or near(name, FIELDS)
-            raise TypeError(f"{function}() has no option {name!r}; {hint}".removesuffix("; "))
+    require_words(words, function)
     return replace(options or CompileOptions(), **words)
 
 

@@ -78,7 +78,8 @@ def _parameter_text(name: str, value: Any) -> str:
         if not is_read_in_part(value):
             return value
         text = str(immediate(value))
-        warn_caller(f"parameter {name}: {value!r} is not an integer; as the reference does, it is read as {text}", HostWarning)
+        reading = f"is not an integer; as the reference does, it is read as {text}"
+        warn_caller(f"parameter {name}: {value!r} {reading}", HostWarning)
         return text
     try:
         number = int(value)

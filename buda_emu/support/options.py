@@ -78,9 +78,9 @@ def declared_options(group: type[Any]) -> Mapping[str, Option]:
 
 
 def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group and convert the values of
-    the others as their declarations say, and let `inspect.signature`, which `help` and notebooks ask, show the options
-    of the group one by one."""
+    """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group and convert the values
+    of the others as their declarations say, and let `inspect.signature`, which `help` and notebooks ask, show the
+    options of the group one by one."""
     own_signature = signature(function)
     *others, last = own_signature.parameters.values()
     (group,) = get_args(last.annotation)

@@ -148,9 +148,9 @@ def sweep(
     progress: Callable[[int, int], None] = lambda _done, _count: None,
     **options: Unpack[SweepOptions],
 ) -> list[Point]:
-    """Model a netlist at every combination of the values of `axes` (texts or numbers, several or one, by name). The path of a model
-    (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places. So
-    is the model in an image that `compile` wrote, with the options of the image, if boards are swept.
+    """Model a netlist at every combination of the values of `axes` (texts or numbers, several or one, by name). The
+    path of a model (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have
+    their places. So is the model in an image that `compile` wrote, with the options of the image, if boards are swept.
 
     `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
     of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. The first

@@ -14,7 +14,14 @@ from typing import Any, NoReturn, cast
 
 from buda_emu.app.cli import findings
 from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
-from buda_emu.app.cli.output import complain, keep_stdout_for_results, require_suffix, require_writable, say, word_stream
+from buda_emu.app.cli.output import (
+    complain,
+    keep_stdout_for_results,
+    require_suffix,
+    require_writable,
+    say,
+    word_stream,
+)
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS, require_kind, require_netlists

@@ -1,6 +1,7 @@
 """Shared parts of the importers: tables of operators, collected refusals, indices that the host picks, sizes that a
 model leaves open."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -121,6 +122,16 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, (NotSupportedError, TypeError, ValueError)):
         return f" ({error})"
     return f" (arguments of this form: {type(error).__name__}, {error})"
+
+
+_OF_TORCH: Final = re.compile(r"[\\/](site|dist)-packages[\\/]torch[\\/]")
+
+
+def innermost_line(frames: Sequence[str]) -> str:
+    """Return the innermost of the frames of a model, outermost first, that is not torch's own; where all are, the
+    innermost, and "" without any."""
+    model_frames = [frame for frame in frames if not _OF_TORCH.search(frame)]
+    return next(reversed(model_frames or [*frames]), "")
 
 
 class Refusals:

@@ -173,18 +173,11 @@ def _compile(args: argparse.Namespace, observer: Observer) -> CompiledModel | Pa
 
     try:
         return compile_model(args.file, parameters=args.parameters, options=options)
-    except UnsupportedError as error:
+    except UnsupportedError:
         if args.no_host or Path(args.file).suffix != ".onnx":
             raise
-        return _compile_in_parts(args, options, error)
-
-
-def _compile_in_parts(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
-    """Compile a refused model in parts, some of which the host runs. Raises the refusal if the host cannot help."""
-    try:
-        return compile_in_parts(args.file, options=options)
-    except UnsupportedError:
-        raise refused from None
+    # What is refused now is what the host cannot do either.
+    return compile_in_parts(args.file, options=options)
 
 
 def _compile_until(args: argparse.Namespace, observer: Observer) -> int:

@@ -4,6 +4,7 @@ loops with a known end are unrolled."""
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from inspect import signature
+from keyword import iskeyword
 from typing import Any, Final
 
 import jax
@@ -25,6 +26,7 @@ _DTYPES: Final = {
     "ui64": "uint64",
 }  # fmt: skip
 _NUMBERS: Final = (stablehlo.DotDimensionNumbers, stablehlo.ConvDimensionNumbers, stablehlo.GatherDimensionNumbers)
+_LIBRARY: Final = re.compile(r"[\\/](site|dist)-packages[\\/](jax|flax)[\\/]")
 _FILE: Final = re.compile(r'"([^"\n]+)":(\d+):\d+')
 
 
@@ -87,10 +89,11 @@ def layer_of(location: Any) -> str:
     return ".".join(parts)
 
 
-def line_of(location: Any) -> str:
-    """Return file and line of the innermost frame that is not in jax or flax."""
-    frames = [f"{file}:{line}" for file, line in _FILE.findall(str(location))]
-    user_frames = [frame for frame in frames if not re.search(r"site-packages/(jax|flax)/", frame)]
+def line_of(*locations: Any) -> str:
+    """Return file and line of the innermost frame that is not in jax or flax, else the innermost of all. `locations`
+    are those of an operation and of the calls around it, innermost first."""
+    frames = [f"{file}:{line}" for location in locations for file, line in _FILE.findall(str(location))]
+    user_frames = [frame for frame in frames if not _LIBRARY.search(frame)]
     return next(iter(user_frames or frames), "")
 
 
@@ -169,6 +172,8 @@ class _Reader:
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._refused = Refusals()
+        self._calls: list[Any] = []
+        """The locations of the calls around the operation that is read, outermost first."""
 
     def read(self) -> Graph:
         """Read the function `main` and return its graph. Raises UnsupportedError that lists all constructs that are not
@@ -206,14 +211,16 @@ class _Reader:
         """Add one operation to the graph and return its results. Of one that is not supported, which is noted for the
         error at the end, or that reads such a result, they are `_POISONED`."""
         self._b.scope = layer_of(op.location)
-        self._b.source = line_of(op.location)
+        self._b.source = self._line_of(op)
         poisoned = [_POISONED] * len(op.results)
         word = op.name.removeprefix("stablehlo.")
+        if iskeyword(word):
+            word = op.name  # an `and` would read as a part of the message
         try:
             if op.name == "stablehlo.constant":
                 return [self._b.constant(array_of(op.attributes["value"]))]
             if op.name == "func.call":
-                return self._run_block(self._functions[op.attributes["callee"].value].regions[0].blocks[0], operands)
+                return self._run_function(op, operands)
             if _POISONED in operands:
                 if op.name not in HLO and op.name not in _CONTROL:
                     self._refuse(word, op)
@@ -224,6 +231,19 @@ class _Reader:
         except ARGUMENT_ERRORS as error:
             self._refuse(f"{word}{reason_of(error)}", op)
             return poisoned
+
+    def _run_function(self, call: Any, operands: list[Any]) -> list[Any]:
+        """Import the function that an operation calls in place of the call, and return its results."""
+        self._calls.append(call.location)
+        try:
+            return self._run_block(self._functions[call.attributes["callee"].value].regions[0].blocks[0], operands)
+        finally:
+            self._calls.pop()
+
+    def _line_of(self, op: Any) -> str:
+        """Return the line of the user's source that an operation comes from; functions of jax's own are called from
+        it."""
+        return line_of(op.location, *reversed(self._calls))
 
     def _call(self, op: Any, operands: list[Node]) -> list[Node]:
         """Run the handler of an operator and return its results, in the element types that the program states. Raises
@@ -287,7 +307,7 @@ class _Reader:
     def _refuse(self, construct: str, op: Any) -> None:
         """Note a construct that is not supported, with the line of the user's source, its layer or else `main` as its
         place."""
-        self._refused.add(construct, line_of(op.location) or layer_of(op.location) or "main")
+        self._refused.add(construct, self._line_of(op) or layer_of(op.location) or "main")
 
 
 _POISONED: Any = object()

@@ -2,7 +2,7 @@
 have none."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
@@ -47,6 +47,7 @@ from buda_emu.compiler.importers.operators import (
     NotSupportedError,
     OpenSizes,
     Refusals,
+    innermost_line,
     missing_size_text,
 )
 from buda_emu.support.errors import BudaError, HostError, UnsupportedError
@@ -244,6 +245,7 @@ class _Reader:
             self._shapes[value.name] = static_dims(value.type)
         self._types: dict[str, str] = {}
         self._refused = Refusals()
+        self._host_takes_all = True  # whether the host could compute every operator that is refused
         self._line = ""
         read = filter(None, chain.from_iterable((*node.input, *captured_names(node)) for node in model.graph.node))
         self._needed = {*read, *(value.name for value in model.graph.output)}
@@ -265,7 +267,8 @@ class _Reader:
         self._run(graph.node, values, "")
         self._outputs(graph.output, values)
         advice: list[str] = []
-        if REFUSED not in self._on_host and len(self._refused.counts) > refused_inputs:
+        has_refused_operators = len(self._refused.counts) > refused_inputs
+        if REFUSED not in self._on_host and has_refused_operators and self._host_takes_all:
             advice.append("be.compile_in_parts (the command, without --no-host) leaves to the host what it can")
         self._refused.raise_if_any(self._graph.name, *advice)
         node_names = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
@@ -368,7 +371,8 @@ class _Reader:
         result_types: dict[str, Any] = {}
         try:
             if poisoned:
-                if not has_body(node, self._opset):
+                may_be_done_by_host = not within and REFUSED in self._on_host and node.op_type not in RANDOM
+                if not has_body(node, self._opset) and not may_be_done_by_host:
                     self._refuse(_operator_name(node), within or b.scope)
                 return refused
             inputs = [values[name] if name else None for name in node.input]
@@ -480,7 +484,19 @@ class _Reader:
                 return self._leave_to_host(node, values, result_types, text or "no operator of the device")
             except NotSupportedError as other:
                 text = "; ".join(filter(None, (text, str(other))))
+        elif not within:
+            self._host_takes_all &= self._may_leave_to_host(node, result_types)
         raise NotSupportedError(text)
+
+    def _may_leave_to_host(self, node: Any, result_types: Mapping[str, Any]) -> bool:
+        """Return whether the host could compute a node, as far as types and sizes of its results tell."""
+        if node.op_type in RANDOM:
+            return False
+        try:
+            self._results_of_host(node, result_types)
+        except NotSupportedError:
+            return False
+        return True
 
     def _leave_to_host(
         self,
@@ -493,15 +509,7 @@ class _Reader:
         that they read. Raise NotSupportedError for results whose type or size is not known."""
         names = dict.fromkeys(name for name in (*node.input, *captured_names(node)) if name)
         operands = {name: operand for name in names if (operand := values.get(name)) is not None}
-        results = [name for name in node.output if name]
-        types = self._host_types(results, result_types)
-        inferred = static_shapes(result_types)
-        shapes = {name: inferred.get(name, self._shapes.get(name)) for name in results}
-        for name, shape in shapes.items():
-            if shape is None or min(shape, default=0) < 0 or not types.get(name):
-                raise NotSupportedError("on the host: of a size that only the values tell")
-        if unsupported := [types[name] for name in results if types[name] not in TYPES]:
-            raise NotSupportedError(f"on the host: of type {unsupported[0]}")
+        shapes, types = self._results_of_host(node, result_types)
         signature = {name: (operand.shape, operand.dtype) for name, operand in operands.items()}
         node_model = make_node_model(node, signature, self._model)
         work = {
@@ -515,6 +523,24 @@ class _Reader:
         for place, (name, shape) in enumerate(shapes.items()):
             nodes[name] = self._b.emit("host", *operands.values(), dtype=types[name], place=place, shape=shape, **work)
         return [nodes.get(name) for name in node.output]
+
+    def _results_of_host(
+        self, node: Any, result_types: Mapping[str, Any]
+    ) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Return shape and element type of each result of a node for the host, by name. Raises NotSupportedError for
+        results whose type or size is not known."""
+        results = [name for name in node.output if name]
+        types = self._host_types(results, result_types)
+        inferred = static_shapes(result_types)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name in results:
+            shape = inferred.get(name, self._shapes.get(name))
+            if shape is None or min(shape, default=0) < 0 or not types.get(name):
+                raise NotSupportedError("on the host: of a size that only the values tell")
+            shapes[name] = shape
+        if unsupported := [types[name] for name in results if types[name] not in TYPES]:
+            raise NotSupportedError(f"on the host: of type {unsupported[0]}")
+        return shapes, types
 
     def _host_types(self, results: Sequence[str], inferred: Mapping[str, Any]) -> dict[str, str]:
         """Return the element types of results: those that the model declares, else the inferred ones."""
@@ -588,5 +614,4 @@ def _user_line(node: Any) -> str:
     """Return the user's source line if the exporter recorded it, else ""."""
     notes: Mapping[str, str] = {entry.key: entry.value for entry in node.metadata_props}
     trace = notes.get("pkg.torch.onnx.stack_trace", "")
-    lines: Iterator[str] = (line.strip() for line in trace.splitlines() if line.strip().startswith("File "))
-    return next(iter(reversed(list(lines))), "")
+    return innermost_line([line.strip() for line in trace.splitlines() if line.strip().startswith("File ")])

@@ -15,6 +15,7 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from buda_emu.compiler.compilation import require_words
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.support.errors import UnsupportedError
@@ -273,6 +274,7 @@ def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., An
     """Compile a graph module for torch.compile and return a function of its inputs. `options` are those of `compile`,
     and `precision` for the run. Raise as `compile` does, at the latest in the first call."""
     words = dict(options.get("options") or {})
+    require_words(words, "compile", also=("precision",))
     precision = words.pop("precision", "ideal")
     graph = _Graph(module, precision, words)
     if not any(map(_is_open, inputs)):

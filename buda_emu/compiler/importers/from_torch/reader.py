@@ -48,6 +48,7 @@ from buda_emu.compiler.importers.operators import (
     NotSupportedError,
     OpenSizes,
     Refusals,
+    innermost_line,
     reason_of,
 )
 from buda_emu.support.errors import HostError, UnsupportedError
@@ -637,9 +638,8 @@ def _is_empty(example: Any) -> bool:
 
 
 def _user_line(node: Any) -> str:
-    """Return the user's source line, or "" if torch knows only code that it generated, as for backward passes."""
+    """Return the innermost source line that is not torch's own, else the innermost; "" if torch knows only code that it
+    generated, as for backward passes."""
     stack = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     lines = [line for line in stack if line.startswith("File ") and not line.startswith('File "<eval_with_key>')]
-    if lines:
-        return lines[-1]
-    return ""
+    return innermost_line(lines)

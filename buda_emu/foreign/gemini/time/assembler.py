@@ -73,8 +73,8 @@ UNITS: Final[Mapping[str, str]] = {
 
 
 def read_assembler(path: str, expected: Stage = ASSEMBLER) -> list[Instruction]:
-    """Return the instructions of a .txt or .txt.gz file: an assembler file, or the `expected` trace of one. Raises ScheduleError with the line that is wrong, OSError for
-    a file that cannot be read."""
+    """Return the instructions of a .txt or .txt.gz file: an assembler file, or the `expected` trace of one. Raises
+    ScheduleError with the line that is wrong, OSError for a file that cannot be read."""
     raw = read_whole(path)
     try:
         lines = decompress(raw).decode().splitlines()

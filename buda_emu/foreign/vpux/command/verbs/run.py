@@ -143,5 +143,6 @@ RUN: Final = Columns[tuple[RunResult, str]](
     Column("barriers_in_use", _PRESSURE, lambda run: barrier_pressure(run[0])),
     Column("races", [Columns[Hazard](Hazard, Column("first", int | None, _first_task))], lambda run: run[0].races),
     Column("outputs", [_OUTPUT], lambda run: run[0].outputs),
+    Column("unwritten_outputs", dict[int, int], lambda run: run[0].unwritten_outputs),
 )
 """What `vpux run --json` writes: a run, and words for the durations of its tasks."""
