@@ -28,20 +28,22 @@ def add(monkeypatch, columns, column):
 
 
 def test_a_column_of_outputs_is_seen_in_all_forms(monkeypatch):
-    add(monkeypatch, OUTPUTS, figure("good_tiles", "good tiles", lambda output: 7000 + output.figures.tiles, number))
+    key = "column_of_this_test"  # which no table has
+    title = "column of this test"
+    add(monkeypatch, OUTPUTS, figure(key, title, lambda output: 7000 + output.figures.tiles, number))
     run = finished_run()
     case = next(case for case in run.cases if case.outputs)
     wanted = 7000 + case.outputs[0].figures.tiles
     shown = number(wanted)
-    assert "good tiles" in outputs_table(case)
+    assert title in outputs_table(case)
     assert shown in outputs_table(case)
-    assert OUTPUTS.row(case.outputs[0])["good_tiles"] == wanted
-    assert csv_text(map(OUTPUTS.row, case.outputs)).splitlines()[0].endswith(",good_tiles")
-    assert as_json(run)["cases"][run.cases.index(case)]["outputs"][0]["good_tiles"] == wanted
-    assert "good_tiles" in schema()["$defs"]["OutputResult"]["required"]
-    assert "good tiles" in markdown(run, run.cases)
+    assert OUTPUTS.row(case.outputs[0])[key] == wanted
+    assert csv_text(map(OUTPUTS.row, case.outputs)).splitlines()[0].endswith(f",{key}")
+    assert as_json(run)["cases"][run.cases.index(case)]["outputs"][0][key] == wanted
+    assert key in schema()["$defs"]["OutputResult"]["required"]
+    assert title in markdown(run, run.cases)
     table = page_table(OUTPUTS, case.outputs)
-    assert [column.title for column in table.columns][-1] == "good tiles"
+    assert [column.title for column in table.columns][-1] == title
     assert table.rows[0].cells[-1].text == shown
 
 

@@ -71,6 +71,7 @@ def integer_schedule(_: Context, use: FusedUse) -> Findings:
         "As V039; any input of the fused op counts.",
         "{in_df: [Float16], acc_df: Float32} with a scheduled reduce",
         "{in_df: [Float16_b], acc_df: Float32} with a scheduled reduce",
+        source="NETLIST 2",
     )
 )
 def reduced_inputs(_: Context, use: FusedUse) -> Findings:

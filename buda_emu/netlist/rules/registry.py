@@ -44,13 +44,15 @@ DECLARED: Final[dict[str, Rule]] = {}
 """All rules by id; filled while the rule files are imported, only read afterwards."""
 
 
-def rule(
-    id: str, stage: Stage, summary: str, why: str, wrong: str = "", right: str = "", source: str = "NETLIST 2"
-) -> Rule:
+def rule(id: str, stage: Stage, summary: str, why: str, wrong: str = "", right: str = "", source: str = "") -> Rule:
     """Declare a rule of a netlist and return it. `stage` says who refuses the netlist (`STAGES`), `summary` names
-    the fault, `why` explains the rule, and `wrong` and `right` are a line of a netlist each. Raises InternalError
-    for an id that is declared already.
+    the fault, `why` explains the rule, and `wrong` and `right` are a line of a netlist each. `source` says who states
+    the rule: sections of the facts (`NETLIST 2`, `OPS 8.3`), a program of the vendor's, or the page of these docs
+    (`docs/netlists/ci.md`) for a rule of this project. Raises InternalError for an id that is declared already, and
+    without a source.
     """
+    if not source:
+        raise InternalError(f"rule {id} does not say who states it: source=...")
     severity, strict = _SEVERITY[stage]
     if id in DECLARED:
         raise InternalError(f"rule {id} is declared twice")

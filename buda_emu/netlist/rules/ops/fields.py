@@ -188,6 +188,7 @@ rule(
     "Op names are global: ops of different graphs feed each other by name.",
     "g0: {a: {...}}, g1: {a: {...}}",
     "g0: {a: {...}}, g1: {b: {...}}",
+    source="NETLIST 2",
 )
 rule(
     "V022",

@@ -21,6 +21,7 @@ L1_ACCUMULATORS = ("Float32", "Int32", "Float16_b")
         "There only matmul, multiply, nop and datacopy read their old result back.",
         "{type: add, gradient_op: true} on grayskull",
         "{type: multiply, gradient_op: true} on grayskull",
+        source="NETLIST 2",
     )
 )
 def grayskull_gradient(ctx: Context, op: Op) -> Findings:
@@ -279,6 +280,7 @@ def spliced_formats(_: Context, op: Op) -> Findings:
         "The packer of wormhole and later adds to L1 in Float32, Int32 and Float16_b; grayskull's does not add.",
         "{intermed_df: Float16, attributes: {l1_acc: true}}",
         "{intermed_df: Float16_b, attributes: {l1_acc: true}}",
+        source="NETLIST 2",
     ),
     "inner dimension",
 )

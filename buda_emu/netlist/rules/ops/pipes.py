@@ -20,6 +20,7 @@ from buda_emu.support.checker.text import plural
         "there are no TMs.",
         "gradient op {grid_size: [2, 1]}, its ram {grid_size: [1, 1]}",
         "gradient op {grid_size: [2, 1]}, its ram {grid_size: [2, 1]}",
+        source="NETLIST 2",
     )
 )
 def gradient_queue(ctx: Context, queue: Queue) -> Findings:
@@ -46,6 +47,7 @@ def gradient_queue(ctx: Context, queue: Queue) -> Findings:
         "are no TMs.",
         "op of 4 x 2 tiles, queue {mblock: [2, 2], ublock: [1, 1]}",
         "op of 4 x 2 tiles, queue {mblock: [4, 2], ublock: [1, 1]}",
+        source="NETLIST 2",
     )
 )
 def untilized_queue(ctx: Context, queue: Queue) -> Findings:
@@ -69,6 +71,7 @@ def untilized_queue(ctx: Context, queue: Queue) -> Findings:
         "Tiles of one buffer come from one core, so that their order is known. Only untilized results are gathered.",
         "op {grid_size: [2, 1]}, queue {grid_size: [1, 1]}",
         "op {grid_size: [2, 1]}, queue {grid_size: [2, 1]}",
+        source="NETLIST 2",
     ),
     unless=("V076",),
 )
@@ -115,6 +118,7 @@ def produced_order(ctx: Context, op: Op) -> Findings:
         "packed. Values of the emulator do not depend on it.",
         "queue {df: Float16}, op {in_df: [Float16_b]}",
         "queue {df: Float16_b}, op {in_df: [Float16_b]}",
+        source="NETLIST 2",
     )
 )
 def input_formats(ctx: Context, op: Op) -> Findings:
@@ -148,6 +152,7 @@ def output_format(ctx: Context, queue: Queue) -> Findings:
         "their sizes in tiles divides the other.",
         "{t: 3, buf_size_mb: 4}",
         "{t: 4, buf_size_mb: 4}",
+        source="NETLIST 2",
     )
 )
 def output_buffer(_: Context, op: Op) -> Findings:
@@ -173,6 +178,7 @@ def output_buffer(_: Context, op: Op) -> Findings:
         "Both read flat rows from a queue in DRAM; an embedding has a table and indices.",
         "{type: tilizer, inputs: [another_op]}",
         "{type: tilizer, inputs: [queue_in_dram]}",
+        source="NETLIST 2",
     ),
     "reads flat data",
 )
@@ -195,6 +201,7 @@ def flat_operands(ctx: Context, op: Op) -> Findings:
         " matmul has three inputs and a bias.",
         "{type: matmul, inputs: [x, w, b]}",
         "{type: matmul, inputs: [x, w, b], attributes: {bias: true}}",
+        source="NETLIST 2",
     ),
     "inner dimension",
 )
@@ -230,6 +237,7 @@ def _has_unread_inputs(op: Op) -> bool:
         "Element-wise kernels have buffers for two operands.",
         "{type: add, inputs: [a, b, c]}",
         "{type: add, inputs: [a, b]}",
+        source="NETLIST 2",
     ),
     "binary",
     "quantization",

@@ -100,6 +100,7 @@ def ethernet_channels(ctx: Context, op: Op) -> Findings:
         "With prologue a queue is copied into the cores that read it before the first input; both are on one chip.",
         "prologue: true for a queue on device 1 in a graph on device 0",
         "prologue: true for a queue on device 0 in a graph on device 0",
+        source="NETLIST 2",
     )
 )
 def prologue_is_local(ctx: Context, program: Program) -> Findings:
@@ -205,6 +206,7 @@ rule(
     "that fits all readers, or tiles that do not form a piece.",
     "a queue of 64 KiB tiles",
     "a queue of 32x32 tiles",
+    source="NETLIST 2",
 )
 rule(
     "V084",
@@ -213,6 +215,7 @@ rule(
     "Operands of products are sent to whole rows or columns of cores; a core takes part in two such multicasts.",
     "a fused op with two matmul sub-ops on a grid of 2x2 cores",
     "a fused op with one matmul sub-op on a grid of 2x2 cores",
+    source="NETLIST 2",
 )
 rule(
     "V153",
@@ -228,6 +231,7 @@ rule(
     "a host queue of a chip without host access",
     "Only chips on the host's bus reach host memory. Which they are is not part of a netlist, so it is not "
     "checked here.",
+    source="NETLIST 2",
 )
 rule(
     "V160",
@@ -235,10 +239,12 @@ rule(
     "a device that the cluster does not have",
     "The chips of the machine are listed in a cluster file, which is not part of a netlist: it is checked where the "
     "file is given (`check --strict --cluster FILE`).",
+    source="NETLIST 2",
 )
 rule(
     "V163",
     "N",
     "an entry is too large for one device buffer",
     "Tiles of an entry are numbered in a window whose size is not published; it is not checked here.",
+    source="NETLIST 2",
 )

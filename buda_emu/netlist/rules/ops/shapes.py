@@ -411,6 +411,7 @@ def small_tiles(_: Context, op: Op) -> Findings:
         "Int8 and Int32 are computed on 32x32 tiles only.",
         "{in_df: [Int8, Int8], tile_dim: [16, 32]}",
         "{in_df: [Int8, Int8], tile_dim: [32, 32]}",
+        source="NETLIST 2",
     )
 )
 def integer_tiles(_: Context, op: Op) -> Findings:
@@ -453,6 +454,7 @@ def vector_covers_tile(_: Context, op: Op) -> Findings:
         "Tiles are combined element by element.",
         "add of 16x32 and 32x32 tiles",
         "add of 16x32 and 16x32 tiles",
+        source="NETLIST 2",
     ),
     "binary",
     "quantization",
@@ -533,6 +535,7 @@ def small_matmul(_: Context, op: Op) -> Findings:
         "The columns of the result are those of input 1.",
         "a matmul whose input 1 has 32x16 tiles that writes 32x32",
         "a matmul whose input 1 has 32x16 tiles that writes 32x16",
+        source="NETLIST 2",
     ),
     "matmul",
     unless=("V066",),
@@ -550,6 +553,7 @@ def matmul_half_width(_: Context, op: Op) -> Findings:
         "A reduce over r writes rows of full width, a reduce over c columns of full height.",
         "{type: reduce, attributes: {dim: r, type: max}, tile_dim: [32, 16]}",
         "{type: reduce, attributes: {dim: r, type: max}, tile_dim: [1, 32]}",
+        source="NETLIST 2",
     ),
     "reduce",
 )

@@ -17,6 +17,7 @@ from buda_emu.support.checker.text import plural
         "The matmul kernel produces its ublocks row by row.",
         "{type: matmul, ublock_order: c}",
         "{type: matmul, ublock_order: r}",
+        source="NETLIST 2",
     ),
     "matmul",
 )
@@ -36,6 +37,7 @@ def matmul_order(_: Context, op: Op) -> Findings:
         "columns of input 0. A sparse matmul has no z slices to accumulate.",
         "attributes: {m_k: 4}",
         "attributes: {m_k: 4, u_kt: 1}",
+        source="NETLIST 2",
     ),
     "matmul",
 )
@@ -391,6 +393,7 @@ FLAT_INTEGERS = ("Int8", "Int32")
         "Rows of the tensor are written one after the other as the packer produces them.",
         "{untilize_output: true, ublock_order: c}",
         "{untilize_output: true, ublock_order: r}",
+        source="NETLIST 2",
     )
 )
 def untilized_order(_: Context, op: Op) -> Findings:
@@ -408,6 +411,7 @@ def untilized_order(_: Context, op: Op) -> Findings:
         " Int32. Block formats share exponents inside a tile.",
         "{untilize_output: true, out_df: Bfp8_b}",
         "{untilize_output: true, out_df: Float16_b}",
+        source="NETLIST 2",
     )
 )
 def untilized_format(ctx: Context, op: Op) -> Findings:
@@ -429,6 +433,7 @@ def untilized_format(ctx: Context, op: Op) -> Findings:
         "Its cores write their rows side by side into one buffer.",
         "{untilize_output: true} feeding a queue with grid_size: [1, 2]",
         "{untilize_output: true} feeding one queue with grid_size: [1, 1]",
+        source="NETLIST 2",
     )
 )
 def one_output_queue(ctx: Context, op: Op) -> Findings:
@@ -455,6 +460,7 @@ def one_output_queue(ctx: Context, op: Op) -> Findings:
         "Ops read tiles. Untilized data can only be read by the host.",
         "inputs: [output_queue] where output_queue is fed by an untilizing op",
         "read the op that untilizes through a copy of its input instead",
+        source="NETLIST 2",
     )
 )
 def untilized_operands(ctx: Context, op: Op) -> Findings:

@@ -177,6 +177,7 @@ def needs_settings(ctx: Context, name: str, graph: str) -> bool:
         " one device.",
         "queue_settings: {q9: {...}}",
         "queue_settings: {q0: {...}}",
+        source="NETLIST 2",
     ),
     unless=TWICE,
 )
@@ -245,6 +246,7 @@ def queue_pointers(ctx: Context, program: Program) -> Findings:
         "A ram has rd_ptr_global and wr_ptr_global: slots, not a position in a stream.",
         "w0: {rd_ptr_global: $c_zero, rd_ptr_local: $c_zero}",
         "w0: {rd_ptr_global: $c_zero, wr_ptr_global: $c_zero}",
+        source="NETLIST 2",
     )
 )
 def ram_pointers(ctx: Context, program: Program) -> Findings:
@@ -309,6 +311,7 @@ def gradient_queue_set(ctx: Context, program: Program) -> Findings:
         "The executed graph must read or write every queue that the settings name.",
         "execute: {graph_name: fwd, queue_settings: {queue_of_another_graph: {...}}}",
         "execute: {graph_name: fwd, queue_settings: {input_of_fwd: {...}}}",
+        source="NETLIST 2",
     ),
     unless=("V128",),
 )
@@ -335,6 +338,7 @@ def useless_setting(ctx: Context, program: Program) -> Findings:
         "fed by ops need none.",
         "execute: {graph_name: fwd}",
         "execute: {graph_name: fwd, queue_settings: {in: {rd_ptr_local: $lp, rd_ptr_global: $gp, ...}}}",
+        source="NETLIST 2",
     )
 )
 def inputs_set(ctx: Context, program: Program) -> Findings:

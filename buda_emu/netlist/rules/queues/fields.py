@@ -225,6 +225,7 @@ def tms_of_queue(_: Context, queue: Queue) -> Findings:
         "Tiles are stored as they are produced.",
         "op {tile_dim: [16, 32]}, queue {tile_dim: [32, 32]}",
         "both with tile_dim: [16, 32]",
+        source="NETLIST 2",
     )
 )
 def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
@@ -349,6 +350,7 @@ rule(
     "Ops and programs speak of a queue by its name.",
     "queues: {q: {...}, q: {...}}",
     "queues: {q0: {...}, q1: {...}}",
+    source="NETLIST 2",
 )
 rule(
     "V010",
@@ -475,6 +477,7 @@ def _missing_graphs(members: set[str], seen: set[str], last: Execute | None) -> 
         "meant to be allocated by the program and read entry by entry.",
         "a queue between two ops that no allocate_queue names",
         "- allocate_queue: [buf0]",
+        source="NETLIST 2",
     )
 )
 def buffered_queue(ctx: Context, queue: Queue) -> Findings:
