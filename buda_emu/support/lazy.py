@@ -1,8 +1,7 @@
 """Lazy imports: modules, and the public names of a package, are imported on first use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from sys import modules as modules_of_python
 from types import ModuleType
 from typing import Any
 
@@ -28,18 +27,26 @@ def lazy(name: str) -> Any:
     return _Lazy(name)
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def _without_hint(_name: str, _names: Iterable[str]) -> str:
+    """Return no hint."""
+    return ""
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str], hint: Callable[[str, Iterable[str]], str] = _without_hint
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose public names are imported on first use. `modules`: the
-    module of each name."""
+    module of each name; `hint` returns what follows the message about a name that is none of them."""
     names = import_module(package).__dict__
 
     def get(name: str) -> Any:
         """Import the module of a name, keep the name in the package and return its value. Raises AttributeError for
         a name that is not listed."""
         if name not in modules:
-            # Python's traceback suggests a name of the object, as it does for other modules.
-            problem = f"module {package!r} has no attribute {name!r}"
-            raise AttributeError(problem, name=name, obj=modules_of_python[package])
+            suggestion = ""
+            if not name.startswith("__"):  # Python itself asks for such names
+                suggestion = hint(name, [*modules, *(other for other in names if not other.startswith("_"))])
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{suggestion}")
         value = names[name] = getattr(import_module(modules[name]), name)
         return value
 

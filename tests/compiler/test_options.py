@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.compilation import FIELDS, OptionWords
+from buda_emu.compiler.compilation import FIELDS, OptionWords, require_words
 
 onnx = pytest.importorskip("onnx")
 RELU = ("Relu", ["x"], ["y"])
@@ -87,6 +87,12 @@ def test_other_functions_take_the_same_options(tmp_path):
 def test_an_option_that_does_not_exist_is_refused_by_name(call, said):
     with pytest.raises(TypeError, match=said):
         call()
+
+
+def test_the_backend_of_torch_has_a_precision():
+    with pytest.raises(TypeError, match=r"compile\(\) has no option 'precison'; did you mean 'precision'\?$"):
+        require_words(["precison"], "compile", also=("precision",))
+    require_words(["precision", "effort"], "compile", also=("precision",))
 
 
 def test_a_value_that_does_not_exist_is_refused():

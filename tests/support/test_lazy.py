@@ -5,6 +5,8 @@ import types
 
 import pytest
 
+import buda_emu as be
+from buda_emu.foreign import darwinn, gemini, vpux
 from buda_emu.support.lazy import lazy
 
 
@@ -41,3 +43,10 @@ def test_names_of_a_package_are_imported_when_they_are_asked_for(package):
     assert made.answer == 42
     with pytest.raises(AttributeError, match="module 'lazily_made' has no attribute 'question'"):
         made.question  # noqa: B018
+
+
+@pytest.mark.parametrize("module", [be, vpux, gemini, darwinn])
+def test_a_name_that_does_not_exist_comes_with_the_one_that_was_meant(module):
+    with pytest.raises(AttributeError, match=r"has no attribute 'laod' \(did you mean 'load'\?\)"):
+        module.laod  # noqa: B018
+    assert not hasattr(module, "__laod__")

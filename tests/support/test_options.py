@@ -11,7 +11,7 @@ from buda_emu.app.cli.config import COMMAND_LINE_ONLY, LOWERABLE
 from buda_emu.app.cli.shared_arguments import add_group, read_options
 from buda_emu.emulator.options import Execution, SharedOptions
 from buda_emu.support.errors import HostError
-from buda_emu.support.options import Option, declared_options, parse_positive, parse_size, with_options
+from buda_emu.support.options import Option, declared_options, names_of, parse_positive, parse_size, with_options
 
 
 class Sampling(TypedDict, total=False):
@@ -20,7 +20,9 @@ class Sampling(TypedDict, total=False):
     samples: Annotated[
         int, Option("{what} of each tensor", "N", parse_positive, short="-s", default=8, words={"what": "samples"})
     ]
-    names: Annotated[list[str], Option("only these", "NAME", flag="--name", default=(), is_repeatable=True)]
+    names: Annotated[
+        list[str], Option("only these", "NAME", flag="--name", default=(), is_repeatable=True, accept=names_of)
+    ]
     exact: Annotated[bool, Option("take all", default=False)]
 
 
@@ -41,8 +43,25 @@ def test_a_function_shows_the_options_of_its_group():
         "(source: str, *, samples: int = 8, names: list[str] = (), exact: bool = False) -> str"
     )
     assert sample("a", samples=2) == "a [('samples', 2)]"
-    with pytest.raises(TypeError, match=r"sample\(\) got an unexpected keyword argument 'sample'"):
+    with pytest.raises(TypeError, match=r"sample\(\) got an unexpected .* 'sample' \(did you mean 'samples'\?\)"):
         sample("a", sample=2)
+
+
+@pytest.mark.parametrize("names", ["x", ["x"], ("x",), iter(["x"])])
+def test_a_name_may_stand_alone(names):
+    assert sample("a", names=names) == "a [('names', ('x',))]"
+
+
+def test_what_is_no_name_is_refused():
+    assert names_of(None) == ()
+    with pytest.raises(HostError, match="3: expected a name or a list of names"):
+        sample("a", names=3)
+
+
+def test_any_function_can_hint_at_the_keyword_that_was_meant():
+    with pytest.raises(TypeError, match=r"load\(\) got an unexpected .* 'arhc' \(did you mean 'arch'\?\)"):
+        be.load("net.yaml", arhc="grayskull")
+    assert str(inspect.signature(be.load)).startswith("(path: ")
 
 
 def test_the_command_takes_and_gives_the_same_options():

@@ -151,7 +151,6 @@ NETLIST = Kind(
     book="buda_emu.netlist.rules:BOOK",
     prefix="V",
     archs=_CHIPS,
-    commands=(("", "run FILE"),),
 )
 IMAGE = Kind(
     name="image",
@@ -162,7 +161,6 @@ IMAGE = Kind(
     book="buda_emu.emulator.image.rules:BOOK",
     prefix="image-",
     archs=_CHIPS,
-    commands=(("", "run FILE"),),
 )
 SCHEDULE = Kind(
     name="schedule",
@@ -314,7 +312,8 @@ def _other_kind(kind: Kind, verb: str, path: str, expected: str = "a netlist") -
         command = dict(kind.commands)[""].replace("FILE", "SCHEDULE")
         return f"{path} is {stage.words}, not {expected}: {stage.advice} (`buda-emu {command}`)"
     commands = {"check": "check FILE", **dict(kind.commands)}
-    command = commands.get(verb) or commands.get("", "info FILE")
+    general = "run FILE" if kind in (NETLIST, IMAGE) else "info FILE"
+    command = commands.get(verb) or commands.get("", general)
     return f"{path} is {_with_article(kind.words)}, not {expected}: `buda-emu {command.replace('FILE', path)}`"
 
 

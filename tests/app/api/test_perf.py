@@ -1,8 +1,10 @@
 """`be.perf`: a netlist's cycles as an object."""
 
+import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.app.api.sweep import sweep
 from example_netlists import DIRECTORY
 
 ATTENTION = DIRECTORY / "attention.yaml"
@@ -26,6 +28,34 @@ def test_rows_are_plain_and_complete():
     assert "<table>" in found._repr_html_()
 
 
+def test_integers_and_a_single_name_are_taken_as_they_are():
+    once, thrice = (be.perf(ATTENTION, parameters={"p_loop_count": count}).cycles for count in (1, np.int64(3)))
+    assert once < thrice
+    assert be.perf(ATTENTION, programs="run_fwd", parameters={"$p_loop_count": "3"}).cycles == thrice
+
+
+@pytest.mark.parametrize("function", [be.advise, be.debug, be.numerics, be.test])
+def test_every_function_takes_parameters_alike(function):
+    with pytest.raises(be.HostError, match="expected an integer"):
+        function(ATTENTION, parameters={"p_loop_count": 0.5})
+    with pytest.raises(be.HostError, match="expected a name or a list of names"):
+        function(ATTENTION, programs=5)
+
+
+def test_a_debugger_takes_integers():
+    with be.debug(ATTENTION, parameters={"p_loop_count": np.int32(2)}, programs="run_fwd") as session:
+        assert [(name, dict(values)) for name, values in session.programs] == [("run_fwd", {"$p_loop_count": "2"})]
+
+
+def test_a_sweep_takes_numbers_one_or_several():
+    both = sweep(ATTENTION, {"p_loop_count": [1, np.int64(2)]})
+    assert [point.settings for point in both] == [{"p_loop_count": "1"}, {"p_loop_count": "2"}]
+    (second,) = sweep(ATTENTION, {"p_loop_count": 2})
+    assert second.cycles == both[1].cycles
+    with pytest.raises(be.HostError, match="--sweep p_loop_count: no value is given"):
+        sweep(ATTENTION, {"p_loop_count": []})
+
+
 def test_conditions_change_the_figures():
     usual = be.perf(ATTENTION)
     assert be.perf(ATTENTION, what_if={"clock": 2000}).seconds < usual.seconds
@@ -40,6 +70,8 @@ def test_conditions_change_the_figures():
     ("arguments", "said"),
     [
         ({"programs": ["nope"]}, "no program 'nope'"),
+        ({"programs": "nope"}, "no program 'nope'"),
+        ({"parameters": {"$p_loop_count": 1.5}}, r"parameter \$p_loop_count is 1\.5: expected an integer"),
         ({"parameters": {"$nope": "1"}}, "no program takes the parameter"),
         ({"what_if": {"speed": 1}}, "not one of clock"),
         ({"harvest": [99]}, "row 99"),

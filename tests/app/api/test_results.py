@@ -74,6 +74,20 @@ def test_in_processes_the_result_is_the_same(tested):
     assert one == other
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: be.test([]), "test: no netlist is given"),
+        (lambda: be.test(iter(())), "test: no netlist is given"),
+        (lambda: be.faults(CHIPS, 0), "a budget of 0 faults injects none"),
+        (lambda: be.compile_programs({}), "compile_programs: no program is given"),
+    ],
+)
+def test_nothing_is_never_a_result(call, words):
+    with pytest.raises(be.HostError, match=words):
+        call()
+
+
 @pytest.mark.parametrize("options", [{"workers": 0}])
 def test_wrong_callers_are_told(options):
     with pytest.raises(be.HostError):
@@ -90,6 +104,11 @@ def test_rows_of_numerics(explained):
     assert explained.to_json()["schema_version"] == 1
     with pytest.raises(be.HostError, match="no op"):
         be.numerics(be.load(CHIPS), op="nobody")
+
+
+def test_an_op_that_does_not_exist_comes_with_a_hint():
+    with pytest.raises(be.HostError, match=r"no op 'prodct' in .* \(did you mean 'product'\?\)"):
+        be.numerics(CHIPS, op="prodct", threads=1)
 
 
 def test_numerics_is_a_function_whatever_was_imported_before(child_environment):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buda_emu.app.cli.main import VERBS, build_parser, main
-from buda_emu.app.documents.kinds import KINDS, require_netlists
+from buda_emu.app.documents.kinds import KINDS, kind_of, require_netlists
 from buda_emu.support.errors import HostError
 
 VERBS_FOR_NETLISTS = ("run", "perf", "test", "graph", "debug", "numerics", "advise", "route", "fmt")
@@ -60,3 +60,30 @@ def test_netlists_images_folders_and_what_is_not_there_pass(root, tmp_path):
     image = tmp_path / "x.tti"
     image.write_bytes(b"")
     require_netlists("run", [str(root / "netlists/matmul.yaml"), str(image), str(root), "-", "nowhere.json"])
+
+
+@pytest.mark.parametrize("words", ["check", "run"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.verb], ids=lambda kind: kind.verb)
+def test_a_verb_of_one_kind_names_the_kind_of_any_other_file(files, root, kind, words, capsys):
+    others = {**files, "a BUDA netlist": root / "netlists/matmul.yaml"}
+    article = "an" if kind.words[0] == "E" else "a"
+    refused = 0
+    for description, path in others.items():
+        if kind_of(str(path)) is kind:
+            continue
+        refused += 1
+        assert main([kind.verb, words, str(path)]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(f"buda-emu: {path} is {description}, not {article} {kind.words}: ")
+        command = re.search(r"`buda-emu (\w+)", said.err)
+        assert command is not None
+        assert command[1] in VERBS
+    assert refused >= 3
+
+
+def test_a_verb_of_one_kind_says_itself_what_is_wrong_with_a_file_of_none(tmp_path, capsys):
+    path = tmp_path / "notes"
+    path.write_text("hello")
+    assert main(["gemini", "check", str(path)]) == 2
+    assert "error[G001]" in capsys.readouterr().out

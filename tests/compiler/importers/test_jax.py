@@ -150,6 +150,19 @@ def test_refusals_name_operator_line_and_what_to_do():
     assert "a loop whose end depends on computed values: write it with a known count" in str(caught.value)
 
 
+def test_a_refusal_in_a_function_of_jax_names_the_line_that_calls_it():
+    def unusual(x: Any) -> Any:
+        noise = jax.random.normal(jax.random.key(0), x.shape)
+        return jnp.sort(x) + noise
+
+    with pytest.raises(be.UnsupportedError, match=r"sort: 1 time") as caught:
+        be.compile(unusual, (X,))
+    parts = str(caught.value).split("; ")
+    assert len(parts) > 3
+    assert all("test_jax.py:" in part for part in parts)
+    assert "stablehlo.and (" in str(caught.value)
+
+
 def test_wrong_inputs():
     with pytest.raises(be.HostError, match="needs example inputs"):
         be.compile(lambda x: x)

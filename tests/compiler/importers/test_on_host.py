@@ -101,6 +101,35 @@ def test_the_host_is_recommended_where_it_can_help():
         be.compile(helper.make_model(graph, opset_imports=opset))
     with pytest.raises(be.UnsupportedError, match=r"be\.compile_in_parts"):
         be.compile(model())
+    with pytest.raises(be.UnsupportedError, match=r"not supported: NonZero: 1 time, first at [^;]*$"):
+        be.compile(onnx.parser.parse_model(WITH_NONZERO))
+
+
+WITH_NONZERO = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[2, 3] x) => (int64[2, m] y) { y = NonZero (x) }"""
+WITH_BRANCH = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, 3] x, bool[] c) => (float[n, 3] y) {
+    r = Relu (x)
+    y = If (c) <
+        then_branch = a () => (float[n, 3] p) { p = Identity (r) },
+        else_branch = b () => (float[n, 3] q) { q = Neg (r) }
+    >
+}"""
+
+
+def test_the_command_says_only_what_the_host_cannot_do_either(tmp_path, capsys):
+    for name, text in (("nonzero", WITH_NONZERO), ("branch", WITH_BRANCH)):
+        onnx.save(onnx.parser.parse_model(text), tmp_path / f"{name}.onnx")
+    assert main(["compile", str(tmp_path / "nonzero.onnx")]) == 3
+    said = capsys.readouterr().err
+    assert "NonZero (on the host: of a size that only the values tell): 1 time" in said
+    assert "compile_in_parts" not in said
+    assert main(["compile", str(tmp_path / "branch.onnx")]) == 3
+    said = capsys.readouterr().err
+    assert "the open size n" in said
+    assert "If" not in said
+    assert main(["compile", str(tmp_path / "branch.onnx"), "--size", "n=2", "--effort", "low"]) == 0
+    assert "If" in capsys.readouterr().out
 
 
 def test_of_a_torch_model_the_way_over_onnx_is_named():

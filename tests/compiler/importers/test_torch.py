@@ -220,6 +220,19 @@ def test_shapes_that_an_operator_does_not_take_are_a_refusal_with_its_name(monke
         be.compile(Sine(), (torch.ones(3),))
 
 
+def test_a_refusal_names_the_line_of_the_model_and_not_of_torch():
+    class Dropped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+
+        def forward(self, x):
+            return self.inner(x)
+
+    with pytest.raises(be.UnsupportedError, match=r'native_dropout.*first at File ".*test_torch\.py", line'):
+        be.compile(Dropped(), torch.ones(2, 4))
+
+
 class Sine(torch.nn.Module):
     """One operator."""
 

@@ -39,3 +39,19 @@ def test_a_repr_is_short_and_says_what_is_held(load, inputs):
     assert ["y0", "1", "4"] in cells(emu._repr_html_())
     emu.close()
     assert repr(emu).endswith("closed)")
+
+
+def test_a_run_says_its_program_and_how_far_it_is(load):
+    with be.Emulator(load(netlist(1)), precision="ideal") as emu:
+        failed = emu.run_async("p", wait=0)
+        failed.exception()
+        assert repr(failed) == "<Run of program p: failed, ProgramError>"
+        waiting = emu.run_async("p", wait=60)
+        assert repr(waiting) in ("<Run of program p: not begun>", "<Run of program p: running, 0 inputs done>")
+        waiting.cancel()
+        waiting.exception()
+        assert repr(waiting) == "<Run of program p: cancelled>"
+        emu.push("x0", np.ones((2, 1, 32, 32), np.float32))
+        run = emu.run_async("p")
+        run.result()
+        assert repr(run) == "<Run of program p: done, 1 input>"

@@ -12,7 +12,7 @@ from buda_emu import DocumentError
 from buda_emu.app.documents.kinds import files_below, kind_of
 from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini.frontend import read_network
-from buda_emu.foreign.gemini.stages import SCHEDULE, recognise_beginning, recognise_content
+from buda_emu.foreign.gemini.stages import SCHEDULE, TRACE, recognise_beginning, recognise_content
 from buda_emu.foreign.gemini.time.assembler import read_assembler
 from buda_emu.support.checker import Options
 from buda_emu.support.errors import HostError, ScheduleError
@@ -163,6 +163,8 @@ def test_a_schedule_is_recognised_where_another_stage_is_needed(name, tmp_path):
         read_network(str(path))
     with pytest.raises(ScheduleError, match="this is a schedule, not an assembler file"):
         read_assembler(str(path))
+    with pytest.raises(ScheduleError, match="this is a schedule, not a reference trace"):
+        read_assembler(str(path), TRACE)
 
 
 def test_a_network_is_recognised_where_an_assembler_file_is_needed():

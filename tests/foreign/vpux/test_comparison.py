@@ -9,7 +9,7 @@ from buda_emu.app.cli.main import main
 from buda_emu.foreign import vpux
 from buda_emu.foreign.vpux.comparison import Comparison
 from shared_files import SHARED
-from vpux_documents import NETWORK, changed, document
+from vpux_documents import NETWORK, STORE, changed, document
 
 GIVEN = SHARED / "vpux"
 needs_given = pytest.mark.skipif(not GIVEN.is_dir(), reason=f"no data at {GIVEN}")
@@ -114,3 +114,26 @@ def test_commands(tmp_path, capsys) -> None:
     capsys.readouterr()
     assert main(["vpux", "layout", "--shape", "1x16x49x1", "--order", "NHWC", "--index", "0,3,7,0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["address_bits"] == 1840
+
+
+def test_outputs_that_no_task_writes_are_not_called_equal(tmp_path, capsys) -> None:
+    unwritten = changed(STORE, "")
+    assert run_both(tmp_path, unwritten, unwritten) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("DOUBTFUL: nothing was compared\n  no task writes output 0, in neither version")
+    assert "outputs are equal" not in printed
+    assert main(["vpux", "run", str(tmp_path / "first.mlir"), "--json", str(tmp_path / "run.json")]) == 0
+    assert "  warning: no task writes it: it holds what the run began with" in capsys.readouterr().out
+    assert list(json.loads((tmp_path / "run.json").read_text())["unwritten_outputs"]) == ["0"]
+
+
+def test_an_output_that_is_written_has_no_warning(tmp_path, capsys) -> None:
+    assert run_both(tmp_path, NETWORK, NETWORK) == 0
+    assert capsys.readouterr().out.startswith("outputs are equal (1 array)\nmakespan")
+    assert vpux.run(document(NETWORK)).unwritten_outputs == {}
+
+
+def test_races_of_both_versions_are_shown(tmp_path, capsys) -> None:
+    racing = changed("VPURT.Task waits(%b1 : !VPURT.Barrier) {", "VPURT.Task {")
+    assert run_both(tmp_path, racing, racing) == 0
+    assert re.search(r"^in both:\n  warning\[X041\]", capsys.readouterr().out, re.MULTILINE)

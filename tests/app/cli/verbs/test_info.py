@@ -31,6 +31,41 @@ def test_refused_and_unknown_files(tmp_path, capsys):
     assert "notes: of no kind that is known here; read as a BUDA netlist, refused, 1 error; `buda-emu check" in shown
 
 
+def test_a_file_of_another_stage_of_a_tool_chain_is_named(root, capsys):
+    network = str(root / "examples/gemini/halo.frontend.json")
+    assert main(["info", network]) == 2
+    assert capsys.readouterr().out.startswith(f"{network}: a network (front-end IR), which has no rules of its own: ")
+    assert main(["info", network, "--json"]) == 2
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["kind"], file["stage"], file["accepted"]) == ("schedule", "a network (front-end IR)", False)
+    assert main(["info", SCHEDULE, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["stage"] is None
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words"),
+    [
+        ("--timeline", "a.png", "it writes .json or .json.gz or .html, not .png"),
+        ("--timeline", "a.csv.gz", "it writes .json or .json.gz or .html, not .gz"),
+        ("--json", "a.html", "it writes .json or .json.gz, not .html"),
+    ],
+)
+def test_a_name_of_another_format_is_refused_before_any_work(option, name, words, tmp_path, capsys):
+    verb = ["info", VPUX] if option == "--timeline" else ["vpux", "run", VPUX]
+    path = tmp_path / name
+    assert main([*verb, option, str(path)]) == 2
+    shown = capsys.readouterr()
+    assert f"{option}: {path}: {words}" in shown.err
+    assert shown.out == ""
+    assert not path.exists()
+
+
+def test_a_name_that_tells_no_format_is_taken(tmp_path):
+    for name in ("trace", "trace.perfetto"):
+        assert main(["info", VPUX, "--timeline", str(tmp_path / name)]) == 0
+        assert "traceEvents" in json.loads((tmp_path / name).read_text())
+
+
 def test_the_timeline_of_any_kind(tmp_path, capsys):
     for number, file in enumerate((NETLIST, SCHEDULE, VPUX)):
         trace = tmp_path / f"{number}.json"
@@ -56,7 +91,7 @@ def test_check_takes_kinds_mixed(tmp_path, capsys):
 @pytest.mark.parametrize("room", ["gemini", "vpux", "darwinn"])
 @pytest.mark.parametrize("form", ["sarif", "github", "json"])
 def test_every_room_has_every_form(room, form, tmp_path, capsys):
-    bad = tmp_path / "bad.mlir"
+    bad = tmp_path / ("bad.mlir" if room == "vpux" else "bad.json")
     bad.write_text("{" if room != "vpux" else "func.func @main(")
     assert main([room, "check", str(bad), "--format", form]) == 2
     text = capsys.readouterr().out

@@ -365,6 +365,21 @@ def test_a_method_that_no_event_calls_is_refused(net, name, hint):
             assert hint in str(failure.value)
 
 
+@pytest.mark.parametrize(
+    ("listener", "words"),
+    [
+        (be.Listener, r"listener Listener is a class: give an object of it, Listener\(\)"),
+        (lambda *_: None, "is no listener, it has no method instruction: derive a class from Listener"),
+        (None, "None is no listener"),
+    ],
+)
+def test_what_is_no_listener_is_refused_at_once(net, listener, words):
+    with be.Emulator(net) as emu, pytest.raises(be.HostError, match=words):
+        emu.add_listener(listener)
+    with pytest.raises(be.HostError, match=words):
+        be.Emulator(net, listeners=(listener,))
+
+
 class _Mixin:
     def report(self):
         """A method of another base class."""

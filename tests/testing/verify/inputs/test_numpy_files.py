@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from buda_emu.emulator.inputs.numpy_files import map_npy, npy_of, npz_headers, npz_of
+from buda_emu.emulator.inputs.numpy_files import map_npy, npy_of, npz_headers, npz_of, read_npy
 from buda_emu.support.errors import HostError
 
 ARRAY = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
@@ -178,3 +178,9 @@ def test_a_name_that_occurs_twice_in_an_archive(tmp_path):
         for read in (lambda path=path: npz_of("a", path.read_bytes()), lambda path=path: npz_headers(path)):
             with pytest.raises(HostError, match="is not a numpy archive: it holds 'x' twice: leave one of them"):
                 read()
+
+
+def test_a_file_that_is_not_there_is_not_called_broken(tmp_path: Path) -> None:
+    for read in (read_npy, map_npy):
+        with pytest.raises(HostError, match=r"nope\.npy: No such file or directory$"):
+            read(tmp_path / "nope.npy")
