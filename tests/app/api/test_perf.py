@@ -48,12 +48,12 @@ def test_a_debugger_takes_integers():
 
 
 def test_a_sweep_takes_numbers_one_or_several():
-    both = sweep(ATTENTION, {"p_loop_count": [1, np.int64(2)]})
+    both = sweep(str(ATTENTION), {"p_loop_count": [1, np.int64(2)]})
     assert [point.settings for point in both] == [{"p_loop_count": "1"}, {"p_loop_count": "2"}]
-    (second,) = sweep(ATTENTION, {"p_loop_count": 2})
+    (second,) = sweep(str(ATTENTION), {"p_loop_count": 2})
     assert second.cycles == both[1].cycles
     with pytest.raises(be.HostError, match="--sweep p_loop_count: no value is given"):
-        sweep(ATTENTION, {"p_loop_count": []})
+        sweep(str(ATTENTION), {"p_loop_count": []})
 
 
 def test_conditions_change_the_figures():

@@ -108,8 +108,11 @@ def test_the_host_is_recommended_where_it_can_help():
 WITH_NONZERO = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[2, 3] x) => (int64[2, m] y) { y = NonZero (x) }"""
 WITH_BRANCH = """<ir_version: 8, opset_import: ["" : 18]>
-g (float[n, 3] x, bool[] c) => (float[n, 3] y) {
+g (float[n, 3] x) => (float[n, 3] y) {
     r = Relu (x)
+    sum = ReduceSum <keepdims = 0> (x)
+    zero = Constant <value = float {0}> ()
+    c = Greater (sum, zero)
     y = If (c) <
         then_branch = a () => (float[n, 3] p) { p = Identity (r) },
         else_branch = b () => (float[n, 3] q) { q = Neg (r) }
