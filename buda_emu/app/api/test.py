@@ -196,22 +196,26 @@ def _require_source(source: object) -> None:
     raise HostError(f"test: {type(source).__name__} is neither a path nor a netlist{hint}")
 
 
+def _list_sources(source: Source | Sequence[Source]) -> list[Source]:
+    """Return the sources one by one. Raises HostError for none, and for one that is neither a path nor a netlist."""
+    if isinstance(source, str | PathLike | Netlist):
+        return [source]
+    if not hasattr(source, "__iter__"):
+        _require_source(source)
+    sources = list(source)
+    if not sources:
+        raise HostError("test: no netlist is given")
+    for entry in sources:
+        _require_source(entry)
+    return sources
+
+
 def _cases(
     source: Source | Sequence[Source], settings: Settings, reference: str | PathLike[str] | None
 ) -> Iterator[Case]:
     """Yield a case for each netlist of the sources. A loaded netlist is tested for its own architecture if the settings
     name none. Raises HostError for a loaded netlist whose file is gone."""
-    sources: Sequence[Source]
-    if isinstance(source, str | PathLike | Netlist):
-        sources = [source]
-    else:
-        if not hasattr(source, "__iter__"):
-            _require_source(source)
-        sources = list(source)
-    if not sources:
-        raise HostError("test: no netlist is given")
-    for entry in sources:
-        _require_source(entry)
+    for entry in _list_sources(source):
         case_settings = settings
         if isinstance(entry, Netlist):
             path = entry.path

@@ -215,11 +215,7 @@ def _run_verb(words: Sequence[str]) -> int:
         require_netlists(verb, _positional_values(parser, args), models=bool(getattr(args, "sweep", ())))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
-    for name, suffixes in _RESULT_FILES.items():
-        path = getattr(args, name, None)
-        if isinstance(path, os.PathLike):
-            require_writable(f"--{name}", cast("os.PathLike[str]", path))
-            require_suffix(f"--{name}", cast("os.PathLike[str]", path), suffixes)
+    _require_result_files(args)
     with printing_on(screen_of(word_stream(), args.color)):
         return args.verb(args)
 
@@ -253,6 +249,16 @@ def _positional_values(parser: ExampleParser, args: Namespace) -> Iterator[str]:
     for name in names:
         value: Any = getattr(args, name, None)
         yield from map(str, as_list(value))
+
+
+def _require_result_files(args: Namespace) -> None:
+    """Refuse, before any work is done, files of results that cannot be written, or whose names tell another format.
+    Raises OSError, HostError."""
+    for name, suffixes in _RESULT_FILES.items():
+        path = getattr(args, name, None)
+        if isinstance(path, os.PathLike):
+            require_writable(f"--{name}", cast("os.PathLike[str]", path))
+            require_suffix(f"--{name}", cast("os.PathLike[str]", path), suffixes)
 
 
 def _word_below(words: Sequence[str], verb: str) -> str:

@@ -284,11 +284,16 @@ def require_kind(verb: str, below: str, paths: Iterable[str]) -> None:
         if is_model(path):
             raise HostError(f"{path} is a model, not {_with_article(own_kind.words)}: `buda-emu compile {path}`")
         kind = kind_of(path)
-        if kind is own_kind or (kind is NETLIST and not netlists.holds_sections(path)):
-            continue
-        if kind is IMAGE and not _has_image_name(b"", path.lower()):
-            continue  # any other archive, such as the arrays of an .npz file
-        raise HostError(_other_kind(kind, below, path, _with_article(own_kind.words)))
+        if kind is not own_kind and _is_certain(kind, path):
+            raise HostError(_other_kind(kind, below, path, _with_article(own_kind.words)))
+
+
+def _is_certain(kind: Kind, path: str) -> bool:
+    """Return whether a file is of the kind that `kind_of` gives, which calls anything else a netlist, and any archive
+    an image."""
+    if kind is NETLIST:
+        return netlists.holds_sections(path)
+    return kind is not IMAGE or _has_image_name(b"", path.lower())
 
 
 def stage_of(kind: Kind, path: str) -> "Stage | None":
@@ -438,7 +443,7 @@ class Stage(Protocol):
 
     @property
     def advice(self) -> str:
-        """What to do with such a file."""
+        """The advice on what to do with such a file."""
         ...
 
 

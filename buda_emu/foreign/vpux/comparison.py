@@ -54,13 +54,8 @@ class Comparison:
     @property
     def empty_outputs(self) -> tuple[int, ...]:
         """The outputs that no task writes in either version: their equality says nothing."""
-        before, after = self.first.unwritten_outputs, self.second.unwritten_outputs
-        pairs = enumerate(zip(self.first.outputs, self.second.outputs, strict=False))
-        return tuple(
-            number
-            for number, (old, new) in pairs
-            if before.get(number, 0) >= old.nbytes and after.get(number, 0) >= new.nbytes
-        )
+        common = range(min(len(self.first.outputs), len(self.second.outputs)))
+        return tuple(number for number in common if self.first.is_empty(number) and self.second.is_empty(number))
 
     @property
     def is_equal(self) -> bool:

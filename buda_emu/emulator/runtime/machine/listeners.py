@@ -63,15 +63,20 @@ EVENTS: Final = tuple(name for name, member in vars(Listener).items() if isinsta
 """The names of the events."""
 
 
-def require_events(listener: object) -> None:
-    """Raise HostError for an object that lacks an event, such as a class or a function, and for a listener with a
-    public method that is no event: it would never be called, and is most likely a misspelt one. Names of helpers begin
-    with an underscore; other base classes than Listener are not looked at."""
+def _require_object(listener: object) -> None:
+    """Raise HostError for a class in place of its object, and for an object without the methods of the events."""
     if isinstance(listener, type):
         raise HostError(f"listener {listener.__name__} is a class: give an object of it, {listener.__name__}()")
     missing = [name for name in EVENTS if not callable(getattr(listener, name, None))]
     if missing:
         raise HostError(f"{listener!r} is no listener, it has no method {missing[0]}: derive a class from Listener")
+
+
+def require_events(listener: object) -> None:
+    """Raise HostError for an object that lacks an event, such as a class or a function, and for a listener with a
+    public method that is no event: it would never be called, and is most likely a misspelt one. Names of helpers begin
+    with an underscore; other base classes than Listener are not looked at."""
+    _require_object(listener)
     for kind in type(listener).__mro__:
         if kind is Listener or not issubclass(kind, Listener):
             continue

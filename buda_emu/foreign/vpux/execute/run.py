@@ -130,6 +130,10 @@ class RunResult:
         }
         return {number: count for number, count in missing.items() if count}
 
+    def is_empty(self, output: int) -> bool:
+        """Return whether no task wrote any byte of the output of that number."""
+        return self.unwritten_outputs.get(output, 0) >= self.outputs[output].nbytes
+
     @property
     def makespan(self) -> int:
         """The time at which the last task ended."""
