@@ -131,7 +131,7 @@ __all__ = [
 
 keep_old_names()
 _suggest: Any = lazy("buda_emu.support.checker.suggest")
-__getattr__, _ = lazy_names(__name__, _LAZY, lambda *words: _suggest.hint_in_parentheses(*words))
+__getattr__, _ = lazy_names(__name__, _LAZY, lambda name, names: _suggest.hint_in_parentheses(name, names))
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 is done. Each is declared here, with its type and its help, and named once more where it acts."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final, TypedDict, cast
 
 from buda_emu.spec.archs import ARCHS
@@ -81,12 +82,10 @@ def _parameter_text(name: str, value: Any) -> str:
         reading = f"is not an integer; as the reference does, it is read as {text}"
         warn_caller(f"parameter {name}: {value!r} {reading}", HostWarning)
         return text
-    try:
+    number: int | None = None
+    with suppress(TypeError, ValueError, OverflowError):
         number = int(value)
-        is_whole = bool(number == value)
-    except (TypeError, ValueError, OverflowError):
-        is_whole = False
-    if not is_whole:
+    if number is None or number != value:
         raise HostError(f"parameter {name} is {value!r}: expected an integer")
     return str(number)
 

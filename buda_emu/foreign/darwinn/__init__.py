@@ -58,4 +58,4 @@ __all__ = [
 
 _suggest: Any = lazy("buda_emu.support.checker.suggest")
 _modules = {name: f"{__name__}.{module}" for name, module in _LAZY.items()}
-__getattr__, __dir__ = lazy_names(__name__, _modules, lambda *words: _suggest.hint_in_parentheses(*words))
+__getattr__, __dir__ = lazy_names(__name__, _modules, lambda name, names: _suggest.hint_in_parentheses(name, names))

@@ -29,4 +29,4 @@ _LAZY = {
 __all__ = ["arguments", "compare", "layout", "load", "read", "run", "serialize"]
 
 _suggest: Any = lazy("buda_emu.support.checker.suggest")
-__getattr__, __dir__ = lazy_names(__name__, _LAZY, lambda *words: _suggest.hint_in_parentheses(*words))
+__getattr__, __dir__ = lazy_names(__name__, _LAZY, lambda name, names: _suggest.hint_in_parentheses(name, names))

@@ -267,7 +267,7 @@ def _parameters(arguments: Message) -> dict[str, str]:
     if not isinstance(values, dict):
         raise HostError('launch: parameters have to be an object, such as {"$p_loop_count": 4}')
     parameters: dict[str, str] = {}
-    for name, text in parameter_texts(values).items():
+    for name, text in parameter_texts(cast("Message", values)).items():
         parameters[name if name.startswith("$") else f"${name}"] = text
     return parameters
 
