@@ -107,8 +107,8 @@ def test_rows_of_numerics(explained):
 
 
 def test_an_op_that_does_not_exist_comes_with_a_hint():
-    with pytest.raises(be.HostError, match=r"no op 'prodct' in .* \(did you mean 'product'\?\)"):
-        be.numerics(CHIPS, op="prodct", threads=1)
+    with pytest.raises(be.HostError, match=r"no op 'activat' in .* \(did you mean 'activate'\?\)"):
+        be.numerics(CHIPS, op="activat", threads=1)
 
 
 def test_numerics_is_a_function_whatever_was_imported_before(child_environment):
