@@ -542,9 +542,9 @@ class ModelPerf:
 
     @property
     def inputs_per_second(self) -> float:
-        """Inputs per second, limited by the chips or by the host link, whichever is slower."""
-        host = sum(self.run.host_seconds().values())
-        return self.inputs / max(self.run.seconds(self.cycles), host)
+        """Inputs per second of the whole round: of the chips with all loading, or of the host link, whichever is slower.
+        `be.perf` has it as `overall_inputs_per_second`."""
+        return self.inputs / self.run.overall_seconds
 
     def __repr__(self) -> str:
         pace = f"{self.inputs_per_second:.5g} inputs/s, {self.cycles:.0f} cycles for {self.inputs}"
@@ -573,7 +573,7 @@ class ModelPerf:
         return html_table(repr(self), _EPOCH_HEADERS, self._epoch_rows())
 
 
-_EPOCH_HEADERS: Final = ("program", "graph", "inputs", "cycles per input", "cycles to load", "bottleneck")
+_EPOCH_HEADERS: Final = ("program", "graph", "inputs", "steady cycles", "cycles to load", "bottleneck")
 
 
 class ReportText(str):

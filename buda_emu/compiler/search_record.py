@@ -23,13 +23,13 @@ class Trial(NamedTuple):
 @dataclass(slots=True)
 class SearchRecord:
     """The record of a search: `modelled` ops of at most `limit`; `cut`: whether that limit made it leave something out;
-    `at_bound`: whether it ended because the placement reached a limit that no placement undercuts."""
+    `bound_by`: which limit the placement reached that no placement undercuts, in words, "" for none."""
 
     limit: int = 0
     """Bound of `modelled`; 0 stands for none."""
     modelled: int = 0
     cut: bool = False
-    at_bound: bool = False
+    bound_by: str = ""
     trials: list[Trial] = field(default_factory=list[Trial])
     gained: set[str] = field(default_factory=set[str])
     """Parts of the search (`search_parts.TRACKED`) that made some epoch or placement quicker. Left out, any
@@ -88,6 +88,11 @@ class SearchRecord:
         return not self.limit or self.modelled + ops < self.limit
 
     @property
+    def at_bound(self) -> bool:
+        """Whether the search ended because the placement reached a limit that no placement undercuts."""
+        return bool(self.bound_by)
+
+    @property
     def is_notable(self) -> bool:
         """Return whether the user is told of the search unasked: it was cut or ended, several efforts were tried, or
         the bound was reached."""
@@ -107,10 +112,15 @@ class SearchRecord:
             else:
                 gained = 0.0
             text = f"{effort} effort searched {plural(len(cycles), 'placement')}"
-            parts.append(f"{text}, the best takes {best:.0f} cycles an input" + ("" if not parts else _gain(gained)))
+            if effort != self.effort == "high":
+                text = f"{effort} effort, with which high effort begins, searched {plural(len(cycles), 'placement')}"
+            parts.append(f"{text}, the best takes {best:,.0f} cycles an input" + ("" if not parts else _gain(gained)))
             before = min(best, before)
         if self.at_bound:
-            parts.append("no more was tried: no placement undercuts the math of all cores or the host link")
+            parts.append(
+                f"this is as long as {self.bound_by} takes, which no placement undercuts, so {self.effort} effort had "
+                "nothing left to try"
+            )
         if self.ended:
             parts.append("the search was ended by Ctrl-C, with the best so far")
         if self.cut:

@@ -122,6 +122,9 @@ class RunComparison:
     bottleneck: str = ""
     clocks_mhz: tuple[float, float] | None = None
     """Of the chips before and after, where they differ: then cycles do not say which run takes longer."""
+    host_bound_seconds: tuple[float, float] | None = None
+    """Of the whole run before and after, where the host link bounds one of them: then cycles of the chips do not say how
+    long it takes."""
 
     @property
     def changed_epochs(self) -> tuple[EpochChange, ...]:
@@ -158,6 +161,7 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
             ops=tuple(sorted(_op_changes(old, new), key=lambda change: -abs(change.difference))),
             bottleneck=_bottleneck_sentence(old, new),
             clocks_mhz=_different_clocks(before, after),
+            host_bound_seconds=_host_bound_seconds(before, after),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
@@ -168,6 +172,22 @@ def _different_clocks(before: Mapping[str, Any], after: Mapping[str, Any]) -> tu
     if before["clock_mhz"] == after["clock_mhz"]:
         return None
     return float(before["clock_mhz"]), float(after["clock_mhz"])
+
+
+def _host_bound_seconds(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the seconds of both whole runs if the host link bounds one of them, else None; also None if an earlier
+    version did not state them."""
+    if "overall_seconds" not in before or "overall_seconds" not in after:
+        return None
+    if not any(_is_bound_by_host(run) for run in (before, after)):
+        return None
+    return float(before["overall_seconds"]), float(after["overall_seconds"])
+
+
+def _is_bound_by_host(run: Mapping[str, Any]) -> bool:
+    """Return whether the host link takes longer than the chips."""
+    seconds = sum(run["program_cycles"].values()) / (1e6 * float(run["clock_mhz"]))
+    return float(run["overall_seconds"]) > seconds * (1 + _SAME)
 
 
 def _program_intervals(
@@ -445,11 +465,12 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
     )
     for name in comparison.programs:
         yield from map(wrap, program_sentences(comparison, name))
+    yield from map(wrap, host_sentences(comparison))
     for epoch in changed:
         yield ""
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         yield from map(wrap, epoch_sentences(epoch))
-        rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
+        rows = [("steady cycles", *_figures(epoch.before, epoch.after))]
         rows += [
             (_describe_unit(unit.kind, unit.name), *_figures(unit.before, unit.after)) for unit in epoch.units[:_MOST]
         ]
@@ -471,11 +492,21 @@ def program_sentences(comparison: RunComparison, program: str) -> Iterator[str]:
         yield f"program {program}: {number(ms_before)} ms, now {number(ms_after)} ms ({change} %); the clocks differ"
 
 
+def host_sentences(comparison: RunComparison) -> Iterator[str]:
+    """Yield the sentence on the time of the whole run where the host link bounds it before or after."""
+    if comparison.host_bound_seconds is not None:
+        before, after = comparison.host_bound_seconds
+        yield (
+            f"the whole run, which the host link bounds: {number(1e3 * before)} ms, now {number(1e3 * after)} ms "
+            f"({relative(before, after)} %)"
+        )
+
+
 def epoch_sentences(epoch: EpochChange) -> Iterator[str]:
     """Yield the sentence that says whether the difference of an epoch's cycles per input is larger than the model's
     uncertainty; nothing if there is no difference, or a run lacks the epoch."""
     if epoch.before is not None and epoch.after is not None:
-        yield from _certainty("cycles per input", epoch.difference, epoch.interval)
+        yield from _certainty("steady cycles", epoch.difference, epoch.interval)
 
 
 def _certainty(name: str, difference: float, interval: Interval | None) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import log10
-from typing import Any, Final, Protocol
+from math import hypot, log10
+from typing import Any, Final, NamedTuple, Protocol
 
+from buda_emu.performance.timing.epoch.result import HOST_LINK
 from buda_emu.report.pictures.axes import tick_text, value_ticks
 from buda_emu.report.pictures.grid_svg import clean, fit_text, number, open_chart, text, width_of
 from buda_emu.report.terminal.text import column_table, whole
@@ -20,11 +21,11 @@ _TOP = 40.0
 _BOTTOM = 50.0
 _COLOURS: Final = ("#4269d0", "#b45309", "#15803d", "#b91c1c", "#7c3aed", "#0e7490", "#a21caf", "#57534e")
 _SIZE: Final = 11.0
-_TIME: Final = "seconds"
-_SAME: Final = 1e-3
-"""Relative: values that differ by less look the same in a chart."""
-_FAR_MORE: Final = 3.0
-"""How many times as much the time has to change as the pace to be drawn in its place."""
+_RADIUS: Final = 4.0
+_SAME: Final = 1e-9
+"""Relative: paces that differ by less are equal."""
+_HIDDEN: Final = 2.0
+"""Distance below which a dot would hide another one."""
 _STYLE: Final = (
     "text{font-family:ui-monospace,monospace;fill:#222}.soft{fill:#555}line{stroke:#ccc}"
     "@media (prefers-color-scheme:dark){svg{background:#16181c}text{fill:#eee}.soft{fill:#bbb}line{stroke:#444}}"
@@ -61,12 +62,37 @@ class PointFigures(Protocol):
 
     @property
     def cycles_per_input(self) -> float | None:
-        """Cycles per input of the slowest epoch."""
+        """Cycles per input of the slowest epoch in its steady state."""
         ...
 
     @property
     def inputs_per_second(self) -> float | None:
-        """Inputs per second of the slowest epoch."""
+        """Inputs per second of the slowest epoch in its steady state."""
+        ...
+
+    @property
+    def inputs(self) -> int | None:
+        """Inputs of the whole run."""
+        ...
+
+    @property
+    def host_seconds(self) -> float | None:
+        """Seconds that the host link takes for all programs at least."""
+        ...
+
+    @property
+    def overall_seconds(self) -> float | None:
+        """Seconds of the whole run: all epochs with their loading, or the host link where that takes longer."""
+        ...
+
+    @property
+    def overall_cycles_per_input(self) -> float | None:
+        """Cycles of the whole run over its inputs."""
+        ...
+
+    @property
+    def overall_inputs_per_second(self) -> float | None:
+        """Inputs over the seconds of the whole run."""
         ...
 
     @property
@@ -81,10 +107,22 @@ class PointFigures(Protocol):
 
 
 def milliseconds(point: PointFigures) -> float | None:
-    """Return the time of all programs, None for a point that could not be modelled."""
-    if point.seconds is None:
+    """Return the time of the whole run, None for a point that could not be modelled."""
+    if point.overall_seconds is None:
         return None
-    return 1e3 * point.seconds
+    return 1e3 * point.overall_seconds
+
+
+def bound_text(point: PointFigures) -> str:
+    """Return what bounds the whole run of a point: the host link, or else the bottleneck of the slowest epoch; of a
+    point without figures the reason."""
+    if point.problem:
+        return point.problem
+    if (point.host_seconds or 0.0) > (point.seconds or 0.0):
+        if point.bottleneck == HOST_LINK:
+            return HOST_LINK
+        return f"{HOST_LINK} (on the chips: {point.bottleneck})"
+    return point.bottleneck
 
 
 def interval_text(point: PointFigures) -> str:
@@ -96,27 +134,43 @@ def interval_text(point: PointFigures) -> str:
 
 
 _INTERVAL: Final = "the cycles lie there on silicon with a probability of 90 %"
-_REASON: Final = "of the slowest epoch, or why the point has no figures"
-_SLOWEST: Final = "of the slowest epoch"
+_REASON: Final = "the host link or that of the slowest epoch, or why the point has no figures"
+_ON_CHIPS: Final = "of all programs on the chips, with loading"
+_OVERALL: Final = "of the whole run: all epochs with loading, or the host link where that takes longer"
+_STEADY: Final = "of the slowest epoch alone, without loading, other epochs and the host link"
 POINTS: Final = Columns[PointFigures](
-    figure("cycles", "cycles", lambda point: point.cycles, whole, tip="of all programs"),
+    figure("cycles", "cycles", lambda point: point.cycles, whole, tip=_ON_CHIPS),
     figure("", "90 %", lambda point: point.cycles_low, shown=interval_text, views=SHOWN, tip=_INTERVAL),
     Column("seconds", float | None, lambda point: point.seconds, views=DATA),
-    figure("", "ms", milliseconds, number_text, views=SHOWN, tip="of all programs"),
-    figure("cycles_per_input", "cycles per input", lambda point: point.cycles_per_input, whole, tip=_SLOWEST),
-    figure("inputs_per_second", "inputs per second", lambda point: point.inputs_per_second, number_text, tip=_SLOWEST),
+    figure("", "ms", milliseconds, number_text, views=SHOWN, tip=_OVERALL),
+    figure("", "cycles per input", lambda point: point.overall_cycles_per_input, whole, views=SHOWN, tip=_OVERALL),
+    figure(
+        "",
+        "inputs per second",
+        lambda point: point.overall_inputs_per_second,
+        number_text,
+        views=SHOWN,
+        tip=_OVERALL,
+    ),
+    Column("cycles_per_input", float | None, lambda point: point.cycles_per_input, views=DATA),
+    figure("inputs_per_second", "steady inputs/s", lambda point: point.inputs_per_second, number_text, tip=_STEADY),
     Column(
         "bottleneck",
         str,
         lambda point: point.bottleneck,
         title="bottleneck",
-        shown=lambda point: point.problem or point.bottleneck,
+        shown=bound_text,
         look="words",
         tip=_REASON,
     ),
     Column("problem", str, lambda point: point.problem, views=DATA),
     Column("cycles_low", float | None, lambda point: point.cycles_low, views=DATA),
     Column("cycles_high", float | None, lambda point: point.cycles_high, views=DATA),
+    Column("inputs", int | None, lambda point: point.inputs, views=DATA),
+    Column("host_seconds", float | None, lambda point: point.host_seconds, views=DATA),
+    Column("overall_seconds", float | None, lambda point: point.overall_seconds, views=DATA),
+    Column("overall_cycles_per_input", float | None, lambda point: point.overall_cycles_per_input, views=DATA),
+    Column("overall_inputs_per_second", float | None, lambda point: point.overall_inputs_per_second, views=DATA),
     name="Point",
 )
 """A point of a sweep, without its axes."""
@@ -138,35 +192,44 @@ def point_row(point: PointFigures) -> dict[str, Any]:
 
 
 def sweep_table(points: Sequence[PointFigures], axes: Sequence[str], *, same_work: bool = True) -> str:
-    """Return a table of a sweep for a terminal, a row for each point; that of the least time is marked, unless the
-    points differ in how much there is to do (`same_work`). `axes` are the names of what varies.
+    """Return a table of a sweep for a terminal, a row for each point; the quickest one is marked, unless what varies
+    (`axes`) changes how much there is to do (not `same_work`).
     """
-    best = None
+    notes: dict[int, str] = {}
     if same_work:
-        best = min((point.seconds for point in points if point.seconds is not None), default=None)
-    notes = {
-        number: " (least ms)"
-        for number, point in enumerate(points)
-        if point.seconds is not None and point.seconds == best
-    }
+        notes = _notes_of_quickest(points)
     return column_table(Columns(*axis_columns(axes), *POINTS.listed), points, notes=notes)
+
+
+def _notes_of_quickest(points: Sequence[PointFigures]) -> dict[int, str]:
+    """Return a note for each point with the most inputs per second, by its number. It names the time where all points
+    have equally many inputs: a model that is placed for boards of several chips has more of them there."""
+    paces = {
+        number: point.overall_inputs_per_second
+        for number, point in enumerate(points)
+        if point.overall_inputs_per_second is not None
+    }
+    note = " (least ms)"
+    if len({points[number].inputs for number in paces}) > 1:
+        note = " (most inputs per second)"
+    most = max(paces.values(), default=0.0)
+    return {number: note for number, pace in paces.items() if pace >= most * (1 - _SAME)}
 
 
 def sweep_chart(
     rows: Sequence[Mapping[str, Any]],
     axes: Sequence[str],
     title: str,
-    measure: str = "inputs_per_second",
-    words: str = "inputs per second of the slowest epoch, modelled",
+    measure: str = "overall_inputs_per_second",
+    words: str = "inputs per second of the whole run, modelled",
     in_page: bool = False,
 ) -> str:
     """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
 
-    `words` describes the measure. If the time of all programs changes far more along the axis, it is drawn in its
-    place. Rows without a value are left out. `in_page` leaves out colours, which a page has.
+    `words` describes the measure. Rows without a value are left out. A line that another one covers is dashed and
+    named so, and a dot on another one is a ring around it. `in_page` leaves out colours, which a page has.
     """
     along = axes[-1]
-    measure, words = _choose_measure(rows, axes, measure, words)
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines = _lines(rows, axes, measure)
     places = _places(ticks)
@@ -185,48 +248,22 @@ def sweep_chart(
         parts.append(text(x, _HEIGHT - _BOTTOM + 18, tick, _SIZE, "soft", "middle"))
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, along, 12, "", "middle"))
     unit = words.partition(" of ")[0].partition(",")[0]
+    drawn_lines: list[_Line] = []
     for index, (name, points) in enumerate(lines.items()):
-        parts += _line(name, [(places[tick], scale.y(value), tick, value) for tick, value in points], index, unit)
+        line = _Line(name, [_Dot(places[tick], scale.y(value), tick, value) for tick, value in points])
+        parts += _line(line, drawn_lines, index, unit)
+        drawn_lines.append(line)
     return "".join([*parts, "</svg>"])
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> dict[str, list[tuple[str, float]]]:
-    """Return the points of each line of a chart by its name: value of the last axis and of the measure, a time in
-    milliseconds."""
-    factor = 1.0
-    if measure == _TIME:
-        factor = 1e3
+    """Return the points of each line of a chart by its name: value of the last axis and of the measure."""
     lines: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
         if row[measure]:
             name = ", ".join(f"{axis}={row[axis]}" for axis in axes[:-1])
-            lines.setdefault(name, []).append((row[axes[-1]], factor * row[measure]))
+            lines.setdefault(name, []).append((row[axes[-1]], row[measure]))
     return lines
-
-
-def _choose_measure(
-    rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str, words: str
-) -> tuple[str, str]:
-    """Return the measure to draw and its description: the time of all programs if it changes far more along the last
-    axis."""
-    change = _largest_change(rows, axes, measure)
-    change_of_time = _largest_change(rows, axes, _TIME)
-    if change_of_time <= max(_SAME, _FAR_MORE * change):
-        return measure, words
-    pace = words.partition(" of ")[0]
-    if change <= _SAME:
-        return _TIME, f"ms of all programs, modelled ({pace}: the same for every {axes[-1]})"
-    return _TIME, f"ms of all programs, modelled ({pace}: {100 * change:.1f} % apart at most)"
-
-
-def _largest_change(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> float:
-    """Return by which share of its greatest value a measure differs at most along the last axis, while the other axes
-    stay as they are."""
-    values: dict[tuple[Any, ...], list[float]] = {}
-    for row in rows:
-        if row.get(measure):
-            values.setdefault(tuple(row[axis] for axis in axes[:-1]), []).append(row[measure])
-    return max(((max(line) - min(line)) / max(line) for line in values.values()), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,16 +315,53 @@ def _places(ticks: Sequence[str]) -> dict[str, float]:
     return {tick: _LEFT + width * (value - low) / span for tick, value in zip(ticks, values, strict=True)}
 
 
-def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: int, unit: str) -> list[str]:
-    """Return the SVG of the line of one combination of axes, its points with tooltips, and its entry in the legend.
-    A point is x, y, the value of the axis and that of the measure; `index` chooses the colour.
+class _Dot(NamedTuple):
+    """A point of a line in the chart, with the value of the axis and that of the measure."""
+
+    x: float
+    y: float
+    tick: str
+    value: float
+
+    def hides(self, other: "_Dot") -> bool:
+        """Return whether this dot would hide another one."""
+        return hypot(self.x - other.x, self.y - other.y) < _HIDDEN
+
+
+class _Line(NamedTuple):
+    """The line of one combination of axes; `name` is "" for a single one."""
+
+    name: str
+    dots: Sequence[_Dot]
+
+    def covers(self, other: "_Line") -> bool:
+        """Return whether this line would cover another one: their dots lie at the same places."""
+        return len(self.dots) == len(other.dots) and all(
+            dot.hides(other_dot) for dot, other_dot in zip(self.dots, other.dots, strict=True)
+        )
+
+
+def _line(line: _Line, earlier: Sequence[_Line], index: int, unit: str) -> list[str]:
+    """Return the SVG of a line, its points with tooltips, and its entry in the legend. `earlier` are the lines below
+    it; `index` chooses the colour.
     """
     colour = _COLOURS[index % len(_COLOURS)]
-    path = " ".join(f"{number(x)},{number(y)}" for x, y, _, _ in sorted(points))
-    parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
-    for x, y, tick, value in points:
-        tip = clean(f"{name} {tick}: {number_text(value)} {unit}".strip())
-        parts.append(f'<circle cx="{number(x)}" cy="{number(y)}" r="4" fill="{colour}"><title>{tip}</title></circle>')
+    path = " ".join(f"{number(dot.x)},{number(dot.y)}" for dot in sorted(line.dots))
+    covered = [other for other in earlier if line.covers(other)]
+    dashes = ""
+    name = line.name
+    if covered:
+        dashes = ' stroke-dasharray="6 6"'
+        name = f"{name} (as {covered[0].name.rpartition('=')[2]})"
+    parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>']
+    below = [dot for other in earlier for dot in other.dots]
+    for dot in line.dots:
+        tip = clean(f"{line.name} {dot.tick}: {number_text(dot.value)} {unit}".strip())
+        hidden = sum(dot.hides(other) for other in below)
+        look = f'r="{number(_RADIUS)}" fill="{colour}"'
+        if hidden:
+            look = f'r="{number(_RADIUS + 3 * hidden)}" fill="none" stroke="{colour}" stroke-width="2"'
+        parts.append(f'<circle cx="{number(dot.x)}" cy="{number(dot.y)}" {look}><title>{tip}</title></circle>')
     y = _TOP + 8 + 16 * index
     if name and y < _HEIGHT - _BOTTOM:
         left = _WIDTH - _RIGHT + 12

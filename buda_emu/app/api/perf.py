@@ -87,8 +87,29 @@ class Perf:
         return self.run.seconds(self.cycles)
 
     @property
+    def inputs(self) -> int:
+        """The inputs of the whole run: as many as the epoch that takes most, all its runs and copies counted."""
+        return self.run.inputs
+
+    @property
+    def overall_seconds(self) -> float:
+        """Seconds of the whole run: all epochs with their loading, or the host link where that takes longer."""
+        return self.run.overall_seconds
+
+    @property
+    def overall_inputs_per_second(self) -> float:
+        """`inputs` over `overall_seconds`, the pace that a user sees; 0 without epochs."""
+        return self.run.overall_inputs_per_second or 0.0
+
+    @property
+    def overall_cycles_per_input(self) -> float:
+        """Cycles of the AI clock in `overall_seconds` over `inputs`; 0 without epochs."""
+        return self.run.overall_cycles_per_input or 0.0
+
+    @property
     def inputs_per_second(self) -> float:
-        """Inputs per second of the slowest epoch in its steady state; 0 without epochs."""
+        """Inputs per second of the slowest epoch in its steady state, without loading, other epochs and the host link
+        (`overall_inputs_per_second` counts these); 0 without epochs."""
         pace = max((epoch.pace for epoch in self.epochs), default=0.0)
         if not pace:
             return 0.0

@@ -15,7 +15,7 @@ from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.emulator.options import SharedWork
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names
-from buda_emu.performance.timing.transfers.rates import WHAT_IF
+from buda_emu.performance.timing.transfers.rates import WHAT_IF, require_figure
 from buda_emu.report.sweep import point_row
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.spec.boards import board as board_named
@@ -38,9 +38,11 @@ AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
 class Point:
     """A point of a sweep: one value of every axis, as text by name in `settings`, and the figures of the model there.
 
-    `cycles` and `seconds` are those of all programs; the cycles lie between `cycles_low` and `cycles_high` on silicon
-    with a probability of 90 %. `cycles_per_input`, `inputs_per_second` and `bottleneck` those of
-    the slowest epoch. `problem` says why a point has no figures, such as ops that the chip does not hold.
+    `cycles` and `seconds` are those of all programs on the chips; the cycles lie between `cycles_low` and `cycles_high`
+    on silicon with a probability of 90 %. `cycles_per_input`, `inputs_per_second` and `bottleneck` are those of the
+    slowest epoch in its steady state, without loading, other epochs and the host link. The `overall` figures are those
+    of the whole run of `inputs` inputs: all epochs with their loading, or the host link (`host_seconds`) where that
+    takes longer. `problem` says why a point has no figures, such as ops that the chip does not hold.
     """
 
     settings: Mapping[str, str]
@@ -54,6 +56,11 @@ class Point:
     cycles_high: float | None = None
     figures: Mapping[str, Any] | None = field(default=None, repr=False)
     """All figures, as `perf --json` writes them, of a point for which `sweep` was asked for them."""
+    inputs: int | None = None
+    host_seconds: float | None = None
+    overall_seconds: float | None = None
+    overall_cycles_per_input: float | None = None
+    overall_inputs_per_second: float | None = None
 
     @staticmethod
     def without_figures(settings: Mapping[str, str], error: BudaError) -> "Point":
@@ -91,7 +98,7 @@ def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _require_axis(name: str, parameters: Collection[str]) -> None:
     """Raise HostError for a name that is no axis; `parameters` are those of the programs, whose $ may be left out."""
-    if name in AXES or name.startswith("$") or f"${name}" in parameters:
+    if name in AXES or name in parameters or f"${name}" in parameters:
         return
     hint = hint_in_parentheses(name, (*AXES, *parameters))
     parameter_names = ", ".join(parameters) or "$p_loop_count"
@@ -110,23 +117,35 @@ def _value_texts(name: str, values: object) -> tuple[str, ...]:
     return texts
 
 
-def _require_number(name: str, value: str) -> None:
-    """Raise HostError if a value of the swept setting `name` is not a number."""
+def _require_speed(name: str, value: str) -> None:
+    """Raise HostError if a value of the swept speed `name` is not a number that a chip can have."""
     try:
-        float(value)
+        figure = float(value)
     except ValueError:
         raise HostError(f"--sweep {name}: {value!r} is not a number") from None
+    require_figure(name, figure)
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "board": board_named,
+    "grid": parse_grid,
+    "harvest": parse_rows,
+    **{name: partial(_require_speed, name) for name in WHAT_IF},
+}
+"""Functions that raise HostError for a value which is wrong whatever the netlist is, by the name of the axis."""
 
 
 def points_of(axes: Mapping[str, Sequence[str]], parameters: Collection[str] = ()) -> list[dict[str, str]]:
     """Return every combination of values of the axes; the last axis changes fastest. `parameters` are those of the
-    programs, which are axes, too, with or without their $. Raises HostError for an axis that does not exist, a speed
-    that is not a number, and more than MOST_POINTS combinations."""
-    for name in axes:
+    programs, which are axes, too, with or without their $. Raises HostError for an axis that does not exist, a value
+    that is wrong whatever the netlist is (a board that does not exist, a speed that is not a number), and more than
+    MOST_POINTS combinations."""
+    for name, values in axes.items():
         _require_axis(name, parameters)
-    for name in WHAT_IF:
-        for value in axes.get(name, ()):
-            _require_number(name, value)
+        read = _READERS.get(name)
+        if read is not None:
+            for value in values:
+                read(value)
     count = 1
     for values in axes.values():
         count *= len(values)
@@ -308,4 +327,9 @@ def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Po
         cycles_low=interval.low,
         cycles_high=interval.high,
         figures=result.to_json() if is_detailed else None,
+        inputs=result.inputs,
+        host_seconds=sum(result.run.host_seconds().values()),
+        overall_seconds=result.overall_seconds,
+        overall_cycles_per_input=result.run.overall_cycles_per_input,
+        overall_inputs_per_second=result.run.overall_inputs_per_second,
     )

@@ -116,11 +116,20 @@ def _with_effort(
         first = replace(objective, effort="default")
     number, best = _best_of(forms, first, context)
     if objective.effort == "high":
-        objective.record.at_bound = best.chips > 0 and best.cycles <= best.bound
+        objective.record.bound_by = _bound_reached(best)
         if not (objective.record.at_bound or objective.record.stop_modelling()):
             second_result = _best_of(forms, objective, context)
             number, best = min((number, best), second_result, key=lambda numbered: comparable_cycles(numbered[1]))
     return number, best
+
+
+def _bound_reached(best: SearchResult) -> str:
+    """Return in words which limit the best placement reached that no placement undercuts, "" for none."""
+    if best.chips <= 0 or best.cycles > best.bound:
+        return ""
+    if best.host >= best.bound:
+        return "the host link"
+    return "the math of all cores"
 
 
 def _best_of(graphs: Sequence[Forms], objective: Objective, context: SearchContext) -> tuple[int, SearchResult]:

@@ -1,5 +1,6 @@
 """The programs of a netlist in time: the job of `buda-emu perf`."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -248,6 +249,7 @@ class EpochModel:
             bottleneck=bottleneck(timing, edges, paths_of_edges, self._chip.dram_channels, self._assumed),
             edges=tuple(edges),
             paths=tuple(paths_of_edges),
+            copies=_copies(netlist, epoch.temporal),
         )
 
     def totals(self, netlist: Netlist, epoch: Epoch, modelled_epochs: ModelledEpochs) -> EpochTotals:
@@ -345,6 +347,12 @@ class _Sources:
                 operands = self.from_memory.get(edge.target, frozenset())
                 self.from_memory[edge.target] = operands | {edge.operand}
         self.from_op = {edge.target for edge in inputs if edge.memory == "none"}
+
+
+def _copies(netlist: Netlist, temporal: TemporalGraph) -> int:
+    """Return how many copies of a graph run in an epoch: those of one graph have ops of one name in the file."""
+    ops = chain.from_iterable(netlist.graphs[name].ops for name in temporal.graphs)
+    return max(Counter(op.written_name or op.name for op in ops).values(), default=1)
 
 
 def _host_queues(netlist: Netlist, edges: Sequence[Flow], inputs: int) -> dict[str, int]:

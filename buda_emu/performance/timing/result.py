@@ -91,6 +91,12 @@ class EpochReport:
     bottleneck: Bottleneck
     edges: tuple[Flow, ...]
     paths: tuple[Path, ...]  # parallel to edges
+    copies: int = 1  # of each graph on several chips (NETLIST 1.7), each with inputs of its own
+
+    @property
+    def inputs(self) -> int:
+        """Return the inputs of all runs on all copies."""
+        return self.runs * self.timing.inputs * self.copies
 
     @property
     def chips(self) -> tuple[int, ...]:
@@ -180,6 +186,36 @@ class PerfRun:
             for epoch in self.epochs
         )
         return {program: size / self.host_rate for program, size in pushed_and_popped.items()}
+
+    @property
+    def inputs(self) -> int:
+        """Return how many inputs all programs together take: as many as the epoch that takes most."""
+        return max((epoch.inputs for epoch in self.epochs), default=0)
+
+    @property
+    def overall_seconds(self) -> float:
+        """Return the seconds of the whole run: all epochs, each loaded every time it runs, or the host link where that
+        takes longer."""
+        return max(self.seconds(sum(self.programs().values())), sum(self.host_seconds().values()))
+
+    @property
+    def is_bound_by_host(self) -> bool:
+        """Return whether the host link takes longer than all epochs."""
+        return sum(self.host_seconds().values()) > self.seconds(sum(self.programs().values()))
+
+    @property
+    def overall_inputs_per_second(self) -> float | None:
+        """Return the inputs over the seconds of the whole run, None without epochs."""
+        if not self.inputs or not self.overall_seconds:
+            return None
+        return self.inputs / self.overall_seconds
+
+    @property
+    def overall_cycles_per_input(self) -> float | None:
+        """Return the cycles of the AI clock in the whole run over its inputs, None without epochs."""
+        if not self.inputs:
+            return None
+        return self.overall_seconds * self.clock * 1e6 / self.inputs
 
     def _by_program(self, figure: Callable[[EpochReport], float]) -> dict[str, float]:
         """Return the sum of a figure over the epochs of each program."""

@@ -147,7 +147,7 @@ class _Study:
         self._netlist = netlist
         self._run = run
         self._speed = chip_speed
-        self.inputs = max((report.runs * report.timing.inputs for report in run.epochs), default=1)
+        self.inputs = max(run.inputs, 1)
 
     def scale(self, quantities: Sequence[str], factor: float) -> Scaled:
         """Model all epochs with these quantities of the speed `factor` times as large."""

@@ -72,6 +72,10 @@ MODELLED: Final = Columns[Modelled](
     ),
     Column("program_load_cycles", dict[str, float], lambda modelled: modelled.run.program_loads()),
     Column("program_host_seconds", dict[str, float], lambda modelled: modelled.run.host_seconds()),
+    Column("inputs", int, lambda modelled: modelled.run.inputs),
+    Column("overall_seconds", float, lambda modelled: modelled.run.overall_seconds),
+    Column("overall_cycles_per_input", float | None, lambda modelled: modelled.run.overall_cycles_per_input),
+    Column("overall_inputs_per_second", float | None, lambda modelled: modelled.run.overall_inputs_per_second),
     Column("dram", list[ChannelUse], lambda modelled: modelled.run.dram),
     Column("l1_bytes", dict[str, int], lambda modelled: modelled.run.l1),
     Column("l1_capacity", int, lambda modelled: modelled.run.l1_capacity),
@@ -80,7 +84,9 @@ MODELLED: Final = Columns[Modelled](
     Column("host_parts", [_HOST_STEPS], lambda modelled: modelled.on_host),
     Column("doubts", list[str], lambda modelled: list(modelled.doubts)),
 )
-"""All figures of `perf --json`. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
+"""All figures of `perf --json`. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core. The
+`overall` figures are those of the whole run, with all epochs, their loading and the host link; `cycles_per_input` of an
+epoch is from one input to the next in that epoch alone."""
 
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from buda_emu.report.perf_against import (
     OpChange,
     RunComparison,
     epoch_sentences,
+    host_sentences,
     kind_of_change,
     program_sentences,
 )
@@ -120,7 +121,7 @@ def _program_certainty(comparison: RunComparison) -> list[str]:
     sentences: list[str] = []
     for program in comparison.programs:
         sentences += program_sentences(comparison, program)
-    return sentences
+    return [*sentences, *host_sentences(comparison)]
 
 
 def _importance(epoch: EpochChange | None) -> float:

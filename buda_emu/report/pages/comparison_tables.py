@@ -115,7 +115,7 @@ def epochs_table(comparison: RunComparison, places: Mapping[str, str]) -> Table 
     columns = [
         Column("graph", "name"),
         *change_columns("all runs"),
-        *change_columns("per input"),
+        *change_columns("steady"),
         Column("change", choose=True, tip="of the cycles of all runs"),
         Column("why", "words"),
     ]

@@ -10,8 +10,9 @@ from markupsafe import Markup
 from buda_emu.report.pages.comparison_tables import change_cells, epochs_table, ops_table
 from buda_emu.report.pages.engine import Cell, Table, name_cell, pack_part, page_table, render
 from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, kind_of_change
-from buda_emu.report.sweep import POINTS, PointFigures, axis_columns, milliseconds
-from buda_emu.report.terminal.text import number, relative
+from buda_emu.report.sweep import POINTS, PointFigures, axis_columns, bound_text, milliseconds
+from buda_emu.report.terminal.text import number, relative, whole
+from buda_emu.support.checker.text import plural
 from buda_emu.support.columns import Column, Columns
 
 MOST_OPS: Final = 40
@@ -39,9 +40,6 @@ def sweep_page(netlist: str, axes: Sequence[str], points: Sequence[SweepPoint], 
         if point.comparison is not NO_COMPARISON:
             places[index] = f"point-{index}"
             parts.append((places[index], point.settings, pack_part(_point_part(point, first)), False))
-    note = ""
-    if len(parts) < len(points) - 1:
-        note = f"Of {len(points) - 1} points, {len(parts)} can be opened below: the first ones that were modelled."
     return render(
         "sweep.html",
         title=f"buda-emu perf --sweep: {netlist}",
@@ -51,8 +49,28 @@ def sweep_page(netlist: str, axes: Sequence[str], points: Sequence[SweepPoint], 
         points=_points_table(axes, points, places),
         first=first.settings,
         parts=parts,
-        note=note,
+        note=_note(points, len(parts)),
     )
+
+
+def _note(points: Sequence[SweepPoint], opened: int) -> str:
+    """Return the sentences on points that could not be modelled, and on those that cannot be opened, of which `opened`
+    can be; "" if all can."""
+    sentences: list[str] = []
+    modelled = [point for point in points if not point.figures.problem]
+    if len(modelled) < len(points):
+        sentences.append(
+            f"{len(points) - len(modelled)} of {plural(len(points), 'point')} could not be modelled: the table says why."
+        )
+    others = len(modelled) - 1
+    if points[0].figures.problem:
+        sentences.append("The first one is among them, so no point is compared with it.")
+    elif opened < others:
+        sentences.append(
+            f"{opened} of the {others} other points that were modelled can be opened below, the first ones; sweep.csv "
+            "has the figures of all."
+        )
+    return " ".join(sentences)
 
 
 def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Mapping[int, str]) -> Table:
@@ -60,7 +78,7 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
     the points that have a part of the page, by their index.
     """
     place_of = {id(point.figures): places.get(number, "") for number, point in enumerate(points)}
-    first = milliseconds(points[0].figures)
+    first = _milliseconds_per_input(points[0].figures)
 
     def axis_cell(axis: str, point: PointFigures) -> Cell:
         """Return the cell of a setting, with a link to the part about its point."""
@@ -68,11 +86,16 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
         return Cell(point.settings[axis], _sort_key(point.settings[axis]), href=f"#{place}" if place else "")
 
     def change_cell(point: PointFigures) -> Cell:
-        """Return the cell of the change of the time against the first point."""
-        return change_cells(first, milliseconds(point))[0]
+        """Return the cell of the change of the time for each input against the first point."""
+        return change_cells(first, _milliseconds_per_input(point))[0]
 
     change = Column[PointFigures](
-        "", float, milliseconds, title="%", look="figure", tip="change of the time against the first point"
+        "",
+        float,
+        _milliseconds_per_input,
+        title="%",
+        look="figure",
+        tip="change of the time for each input against the first point",
     )
     return page_table(
         Columns(*axis_columns(axes), change, *POINTS.listed),
@@ -83,10 +106,10 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
 
 
 def _reason_cell(point: PointFigures) -> Cell:
-    """Return the cell with the bottleneck of a point, or with the whole reason why the point has no figures."""
+    """Return the cell with what bounds a point, or with the whole reason why the point has no figures."""
     if point.problem:
         return Cell(point.problem, css="soft")
-    return name_cell(point.bottleneck)
+    return name_cell(bound_text(point))
 
 
 def _sort_key(text: str) -> float | str:
@@ -102,7 +125,7 @@ def _point_part(point: SweepPoint, first: SweepPoint) -> Markup:
     changed_ops = [op for op in point.comparison.ops if op.kind != "same"]
     return render(
         "sweep_point.html",
-        lead=_time_sentence(milliseconds(first.figures), milliseconds(point.figures)),
+        lead=_time_sentence(first.figures, point.figures),
         bottleneck=point.comparison.bottleneck,
         epochs=epochs_table(point.comparison, {}),
         ops=ops_table(changed_ops[:MOST_OPS], {}),
@@ -110,13 +133,30 @@ def _point_part(point: SweepPoint, first: SweepPoint) -> Markup:
     )
 
 
-def _time_sentence(before: float | None, after: float | None) -> str:
-    """Return the sentence about the milliseconds of a point and of the first one, whose clocks may differ."""
-    if not before or after is None:
+def _milliseconds_per_input(point: PointFigures) -> float | None:
+    """Return the time of the whole run over its inputs, None for a point without figures."""
+    if not point.overall_inputs_per_second:
+        return None
+    return 1e3 / point.overall_inputs_per_second
+
+
+def _time_sentence(first: PointFigures, point: PointFigures) -> str:
+    """Return the sentence about the time of the whole run of a point and of the first one; where they have not equally
+    many inputs, that of an input is compared."""
+    before = _milliseconds_per_input(first)
+    after = _milliseconds_per_input(point)
+    if before is None or after is None:
         return ""
+    subject = f"The whole run takes {number(milliseconds(point))} ms"
+    comparison_of = ""
+    figures_before = f"{number(milliseconds(first))} ms"
+    if first.inputs != point.inputs:
+        subject = f"The whole run takes {number(milliseconds(point))} ms for {whole(point.inputs)} inputs"
+        comparison_of = " for each input"
+        figures_before = f"{whole(first.inputs)} inputs in {figures_before}"
     kind = kind_of_change(before, after)
     if kind == "same":
-        return f"All programs take {number(after)} ms, as at the first point."
+        return f"{subject}, as at the first point{comparison_of}."
     word = {"slower": "more", "faster": "less"}[kind]
     share = relative(before, after).lstrip("+-")
-    return f"All programs take {number(after)} ms, {share} % {word} than at the first point ({number(before)} ms)."
+    return f"{subject}, {share} % {word}{comparison_of} than at the first point ({figures_before})."

@@ -28,7 +28,9 @@ _TABLES: Final[tuple[View, ...]] = ("rows", *SHOWN)
 _CYCLES: Final = "of one input on each core"
 _FROM: Final = "the source of the cycles; the letters are explained below"
 _FLAGS: Final = "what the op wastes, or what holds it back; a tooltip says what each means"
-_ON_SILICON: Final = "the cycles per input lie there on silicon with a probability of 90 %"
+_ON_SILICON: Final = "the steady cycles lie there on silicon with a probability of 90 %"
+_STEADY: Final = "from one input to the next, of a single input its own"
+_STEADY_INPUTS: Final = "of this epoch alone, without loading, other epochs and the host link"
 _LOADING: Final = "share of its cycles in which blobs, binaries and queue headers are read"
 _KIND: Final = "of its bottleneck"
 
@@ -183,11 +185,18 @@ EPOCHS: Final = Columns[EpochRow](
     figure("runs", "runs", lambda row: row.report.runs, whole, kind=int),
     figure("inputs", "inputs", lambda row: row.report.timing.inputs, whole, kind=int),
     Column("cycles_per_input", float, lambda row: row.report.timing.cycles_per_input, views=_JSON),
-    figure("cycles_per_input", "cycles per input", lambda row: row.report.pace, whole, views=_TABLES),
+    figure("cycles_per_input", "steady cycles", lambda row: row.report.pace, whole, views=_TABLES, tip=_STEADY),
     Column("cycles_per_input_low", float, lambda row: row.intervals.pace.low, views=_ROWS),
     Column("cycles_per_input_high", float, lambda row: row.intervals.pace.high, views=_ROWS),
     figure("", "90 %", _width, shown=_interval_text, views=_PAGE, tip=_ON_SILICON),
-    figure("inputs_per_second", "inputs per second", lambda row: row.inputs_per_second, number, views=_TABLES),
+    figure(
+        "inputs_per_second",
+        "steady inputs/s",
+        lambda row: row.inputs_per_second,
+        number,
+        views=_TABLES,
+        tip=_STEADY_INPUTS,
+    ),
     figure("first_input_cycles", "first input", lambda row: row.report.timing.first_input, whole, kind=float),
     Column("total_cycles", float, lambda row: row.report.timing.total, views=DATA),
     figure("", "cycles", lambda row: row.all_cycles, whole, views=_PAGE, tip="of all runs, with loading it each time"),

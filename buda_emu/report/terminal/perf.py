@@ -186,13 +186,23 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
 
 
 def program_sentences(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str]:
-    """Yield a sentence on the cycles of each program; `intervals` are those of the epochs."""
+    """Yield a sentence on the cycles of each program, and one on the inputs of the whole run; `intervals` are those of
+    the epochs."""
     loads = run.program_loads()
     bounds = program_intervals(run, intervals)
     for program, cycles in run.programs().items():
         took = f"{whole(cycles)} cycles ({bounds[program]}), {_ms(run.seconds(cycles))}"
         took += f", {percent(loads[program] / cycles)} loading epochs"
         yield f"program {program}: {took}{_host(run, program, cycles)}"
+    if run.inputs:
+        yield _overall_sentence(run)
+
+
+def _overall_sentence(run: PerfRun) -> str:
+    """Return the sentence on how many inputs the whole run takes, and how fast."""
+    figures = f"{number(run.overall_inputs_per_second)} inputs per second, {whole(run.overall_cycles_per_input)}"
+    counted = "all epochs, loading and the host link counted"
+    return f"{plural(run.inputs, 'input')} in {_ms(run.overall_seconds)}: {figures} cycles per input; {counted}"
 
 
 def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:
@@ -236,9 +246,14 @@ def sensitivity_lines(run: PerfRun, study: "Sensitivity", top: int | None = None
     base = study.base.cycles_per_input
     yield ""
     yield from prose(
-        f"sensitivity: {whole(base)} cycles per input, loading included; each row is modelled again with one resource "
-        "twice and half as fast"
+        f"sensitivity: {whole(base)} cycles per input on the chips, loading included; each row is modelled again with "
+        "one resource twice and half as fast"
     )
+    if run.is_bound_by_host:
+        yield from prose(
+            f"  no row counts that the host link takes longer to push and pop: {whole(run.overall_cycles_per_input)} "
+            "cycles per input"
+        )
     yield table(
         ("resource", "twice", "%", "half", "%", "with twice it is limited by"),
         (
@@ -262,7 +277,8 @@ def sensitivity_lines(run: PerfRun, study: "Sensitivity", top: int | None = None
 
 
 def _sensitivity_of_epochs(run: PerfRun, study: "Sensitivity", top: int | None) -> Iterator[str]:
-    """Yield the table of epochs, the longest first: cycles per input as they are, and with each resource doubled."""
+    """Yield the table of epochs, the longest first: their share of the cycles per input as they are, and with each
+    resource doubled."""
     longest = sorted(range(len(run.epochs)), key=lambda number: -study.base.epochs[number])
     yield "cycles per input of each epoch, with twice"
     yield table(

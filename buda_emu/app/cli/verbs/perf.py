@@ -230,7 +230,7 @@ def _command_line() -> str:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    """Model every point of a sweep. Exit code 1 if none could be modelled."""
+    """Model every point of a sweep. Exit code 2 if none could be modelled, as of a single netlist."""
     axes = parse_axes(args.sweep)
     with Progress(args.quiet) as progress, shown_kernels(progress):
         start = time.perf_counter()
@@ -257,7 +257,7 @@ def _sweep(args: argparse.Namespace) -> int:
     if args.report is not None:
         _write_sweep(args, points, names)
     if all(point.problem for point in points):
-        return Exit.DIFFERS
+        return Exit.REFUSED
     return Exit.OK
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from buda_emu.performance import timeline
 from buda_emu.performance.timeline.schedule import CriticalTask
-from buda_emu.performance.timing.epoch.result import Busy, EpochTiming
+from buda_emu.performance.timing.epoch.result import HOST_LINK, Busy, EpochTiming
 from buda_emu.performance.timing.transfers.flows import CHANNEL, Flow, channel_name
 from buda_emu.performance.timing.transfers.noc import Path
 
@@ -292,7 +292,7 @@ def _bytes_over(edge: Flow, path: Path, name: str) -> float:
     """Return the bytes of one input that an edge moves over the named channel or link; 0 for what is loaded once."""
     if edge.once:
         return 0.0
-    if name == "host link":
+    if name == HOST_LINK:
         if edge.memory == "host":
             return sum(edge.memory_bytes.values())
         return 0.0

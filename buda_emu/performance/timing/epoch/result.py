@@ -1,12 +1,14 @@
 """The result of modelling an epoch: its ops, channels, links and transfers, and the time of every task."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from buda_emu.performance.timeline import Schedule, Timing
 
 INPUT_BUFFERS: Final = 2  # parts of an input that a core holds
+HOST_LINK: Final = "host link"
+"""The unit that moves data between chips and the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,15 @@ class Cost:
     provenance: str
     threads: tuple[float, ...] = (0.0, 0.0, 0.0)
     errors: tuple[tuple[str, float], ...] = ()
+
+    def as_timed(self, cycles: float) -> "Cost":
+        """Return the cost with the cycles that the timing gives an input, whose parts take whole cycles. Everything
+        that is shown has these, so that no op takes longer than the pace that it sets."""
+        if cycles == self.cycles:
+            return self
+        scale = cycles / self.cycles if self.cycles else 1.0
+        errors = tuple((family, share * scale) for family, share in self.errors)
+        return replace(self, cycles=cycles, errors=errors)
 
 
 @dataclass(frozen=True, slots=True)

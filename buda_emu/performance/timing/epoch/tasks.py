@@ -12,6 +12,7 @@ from buda_emu.netlist.model import Op, TemporalGraph
 from buda_emu.performance.timeline import Schedule, Timing
 from buda_emu.performance.timeline.tasks import Counted
 from buda_emu.performance.timing.epoch.result import (
+    HOST_LINK,
     INPUT_BUFFERS,
     Busy,
     Cost,
@@ -179,7 +180,7 @@ class EpochTasks:
         if edge.memory == "none":
             return []
         if edge.memory == "host":
-            return [("host link", sum(edge.memory_bytes.values()) / self._rates.host)]
+            return [(HOST_LINK, sum(edge.memory_bytes.values()) / self._rates.host)]
         return [(channel_name(n, edge.chip), size / self._rates.dram) for n, size in edge.memory_bytes.items()]
 
     def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
@@ -376,17 +377,18 @@ class EpochTasks:
         start = timing.start[span]
         end = timing.end[span]
         held = timing.held_by[span][1:]
+        active = int((end - start).sum())
         gaps = waited[span][1:]
         for_room = np.isin(held, self._freed[op.name])
         return OpTiming(
             op=op.name,
-            cost=self._costs[op.name],
+            cost=self._costs[op.name].as_timed(active / self._inputs),
             parts=parts,
             first_start=int(start[0]),
             first_end=int(end[parts - 1]),
             last_start=int(start[-parts]),
             last_end=int(end[-1]),
-            active=int((end - start).sum()),
+            active=active,
             waiting_for_input=int(gaps[~for_room].sum()),
             waiting_for_room=int(gaps[for_room].sum()),
         )

@@ -137,6 +137,12 @@ def _times(value: Any, factor: float) -> Any:
     return value * factor
 
 
+def require_figure(name: str, value: float) -> None:
+    """Raise HostError for a figure of `what_if` that no chip can have."""
+    if not 0 < value < 1e12:
+        raise HostError(f"what-if: {name} must be above 0, not {value:g}")
+
+
 def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     """Return the speed of a chip, with the figures of `what_if` replaced (names of `WHAT_IF`). Raises HostError for an
     unknown name or a figure that is not above 0."""
@@ -166,8 +172,7 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
             else:
                 hint = ""
             raise HostError(f"what-if: {name!r} is not one of {', '.join(WHAT_IF)}{hint}")
-        if not 0 < value < 1e12:
-            raise HostError(f"what-if: {name} must be above 0, not {value:g}")
+        require_figure(name, value)
         field, factor, _ = WHAT_IF[name]
         result = replace(result, **{field: value * factor})
     return replace(result, measured_dram=result.measured_dram * result.clock / device.clock)
