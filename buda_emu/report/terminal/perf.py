@@ -206,9 +206,12 @@ def _overall_sentence(run: PerfRun) -> str:
 
 
 def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:
-    """Return the sentence on the cycles of a run and of an input of an epoch, with their intervals."""
+    """Return the sentence on the cycles of a run of an epoch, and of an input in its steady state, with their
+    intervals."""
     run = f"a run takes {whole(epoch.cycles)} cycles ({intervals.run})"
-    return f"{run}, an input {whole(epoch.pace)} ({intervals.pace})"
+    if epoch.timing.cycles_per_input is None:
+        return f"{run}, its only input {whole(epoch.pace)} ({intervals.pace})"
+    return f"{run}, an input in its steady state {whole(epoch.pace)} ({intervals.pace})"
 
 
 def _ms(seconds: float) -> str:

@@ -17,6 +17,42 @@ def test_a_path_and_a_netlist_give_the_same():
     assert 0 < one.seconds < 1
     assert f"{one.cycles:,.0f} cycles" in repr(one)
     assert one.inputs_per_second == pytest.approx(1 / one.run.seconds(max(epoch.pace for epoch in one.epochs)))
+    assert one.inputs == max(epoch.runs * epoch.timing.inputs for epoch in one.epochs)
+    assert one.overall_inputs_per_second == pytest.approx(one.inputs / one.seconds)
+    assert one.overall_cycles_per_input == pytest.approx(one.cycles / one.inputs)
+    written = one.to_json()
+    assert written["overall_inputs_per_second"] == one.overall_inputs_per_second < one.inputs_per_second
+    assert written["inputs"] == one.inputs
+
+
+def test_copies_of_a_graph_have_inputs_of_their_own(tmp_path):
+    text = (DIRECTORY / "matmul.yaml").read_text()
+    assert text.count("target_device: 0") > 1
+    path = tmp_path / "copies.yaml"
+    path.write_text(text.replace("target_device: 0", "target_device: [0, 1]"))
+    single, copies = be.perf(DIRECTORY / "matmul.yaml"), be.perf(path)
+    assert copies.inputs == 2 * single.inputs
+    assert be.perf(DIRECTORY / "two_chips.yaml").inputs == 2 * 2  # both chips work on the same ones
+
+
+def test_the_host_link_counts_where_it_is_slower():
+    slow = be.perf(ATTENTION, what_if={"host_gbps": 0.001})
+    assert slow.overall_seconds == sum(slow.run.host_seconds().values()) > slow.seconds
+    assert slow.overall_inputs_per_second == pytest.approx(slow.inputs / slow.overall_seconds)
+
+
+@pytest.mark.parametrize("path", sorted(DIRECTORY.glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_op_that_sets_the_pace_takes_as_long_everywhere(path):
+    """The cycles of an op are rounded once: in its row, in the sentence and in the pace."""
+    modelled = be.perf(path)
+    costs = {row["op"]: row["cycles"] for row in modelled.op_rows}
+    for epoch in modelled.epochs:
+        if epoch.bottleneck.kind == "op":
+            cycles = costs[epoch.bottleneck.name]
+            assert cycles == epoch.bottleneck.cycles
+            assert f" works {cycles:,.0f} of the " in epoch.bottleneck.sentence
+        for op in epoch.timing.ops:
+            assert sum(share for _, share in op.cost.errors) == pytest.approx(op.cost.cycles)
 
 
 def test_rows_are_plain_and_complete():

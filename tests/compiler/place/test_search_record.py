@@ -44,6 +44,16 @@ def test_the_summary_names_each_effort_and_its_gain():
     assert SearchRecord().summary() == ""
 
 
+def test_high_effort_says_why_nothing_but_the_default_was_searched():
+    record = SearchRecord(1000, effort="high", bound_by="the host link", trials=[Trial("default", 32_077.0)])
+    assert record.summary() == (
+        "default effort, with which high effort begins, searched 1 placement, the best takes 32,077 cycles an input; "
+        "this is as long as the host link takes, which no placement undercuts, so high effort had nothing left to try"
+    )
+    assert record.at_bound
+    assert record.is_notable
+
+
 def test_a_search_ends_at_its_bound_with_the_best_so_far(stack, monkeypatch):
     free = compile_model(stack)
     monkeypatch.setitem(search_record.LIMITS, "default", 10)
@@ -131,7 +141,12 @@ def test_high_effort_stops_where_no_placement_is_quicker():
     compiled = be.compile(model, effort="high")
     assert compiled.placement.record.at_bound
     assert {trial.effort for trial in compiled.placement.record.trials} == {"default"}
-    assert "no more was tried: no placement undercuts the math of all cores or the host link" in compiled.report()
+    assert "this is as long as the host link takes, which no placement undercuts, so high effort" in compiled.report()
+    assert "The host link bounds the whole" in compiled.report()
+    perf = be.perf(compiled)
+    assert perf.overall_inputs_per_second == pytest.approx(compiled.perf().inputs_per_second)
+    cycles = min(trial.cycles for trial in compiled.placement.record.trials)
+    assert perf.overall_cycles_per_input == pytest.approx(cycles)
 
 
 def test_high_effort_takes_from_default_effort_what_both_try(stack, monkeypatch):

@@ -66,7 +66,7 @@ def test_a_difference_is_held_against_the_uncertainty_of_the_model(share, words,
     before = slower_by(share, tmp_path / "before.json")
     assert run_perf(MATMUL, "--against", before) == 0
     lines = capsys.readouterr().out.splitlines()
-    for start in ("program run_fwd: -", "cycles per input: -"):
+    for start in ("program run_fwd: -", "steady cycles: -"):
         (line,) = [line for line in lines if line.startswith(start)]
         assert line.endswith(f", {words} the model's uncertainty")
     comparison = against(json.loads(before.read_text()), model(MATMUL).to_json())

@@ -2,15 +2,20 @@
 
 import csv
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
 
+from buda_emu.app.api import sweep as sweep_module
 from buda_emu.app.api.perf import perf as model
-from buda_emu.app.api.sweep import MOST_POINTS, points_of, sweep
+from buda_emu.app.api.sweep import MOST_POINTS, Point, points_of, sweep
 from buda_emu.app.cli.main import main
+from buda_emu.app.cli.verbs import perf as perf_verb
+from buda_emu.report.sweep import sweep_table
 from buda_emu.support.errors import HostError
 from example_netlists import DIRECTORY
+from report.unpacked import unpack_page
 
 ATTENTION = str(DIRECTORY / "attention.yaml")
 
@@ -28,6 +33,8 @@ def test_points_are_the_product_and_equal_single_calls(tmp_path, capsys):
         one = model(ATTENTION, what_if={"clock": float(row["clock"]), "dram_gbps": float(row["dram_gbps"])})
         assert float(row["cycles"]) == one.cycles
         assert float(row["inputs_per_second"]) == one.inputs_per_second
+        assert float(row["overall_inputs_per_second"]) == one.overall_inputs_per_second
+        assert float(row["overall_seconds"]) == one.overall_seconds
     written = json.loads((tmp_path / "s.json").read_text())
     assert written["schema_version"] == 1
     assert len(written["points"]) == 4
@@ -48,9 +55,8 @@ def test_a_file_is_read_for_the_chips_of_each_board():
         (single.interval.low, single.interval.high) for single in singles
     ]
     assert sweep(path, {"board": boards}, workers=2) == points
-    refused = sweep(ATTENTION, {"board": ("e150", "n15")})
-    assert "the netlist is not for grayskull" in refused[0].problem
-    assert "no board 'n15'" in refused[1].problem
+    (refused,) = sweep(ATTENTION, {"board": ("e150",)})
+    assert "the netlist is not for grayskull" in refused.problem
     (other,) = sweep(ATTENTION, {"board": ("n150",)}, arch="blackhole")
     assert "board n150 has chips of wormhole_b0" in other.problem
 
@@ -68,6 +74,38 @@ def test_a_parameter_needs_no_dollar_sign(tmp_path, capsys):
 def test_no_point_is_the_quickest_where_the_work_differs(capsys):
     assert run_perf(ATTENTION, "--sweep", "$p_loop_count=1,2", "--sweep", "clock=800,1000") == 0
     assert "least ms" not in capsys.readouterr().out
+
+
+def test_figures_shown_for_a_point_are_those_of_the_whole_run(tmp_path, capsys):
+    """The order by inputs per second is that by the time, and the host link counts in both and in the mark."""
+    words = ("--sweep", "host_gbps=4,0.001", "--sweep", "dram_gbps=1,20", "--json", tmp_path / "s.json")
+    assert run_perf(ATTENTION, *words) == 0
+    points = json.loads((tmp_path / "s.json").read_text())["points"]
+    for point in points:
+        assert point["inputs"] == 4
+        assert point["overall_seconds"] == max(point["seconds"], point["host_seconds"])
+        assert point["overall_inputs_per_second"] == pytest.approx(4 / point["overall_seconds"])
+        assert point["inputs_per_second"] == pytest.approx(1e9 / point["cycles_per_input"])  # of the slowest epoch alone
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert re.search(r"  ms +cycles per input +inputs per second +steady inputs/s +bottleneck$", header)
+    bound = [point["host_seconds"] > point["seconds"] for point in points]
+    assert bound == [False, False, True, True]
+    assert ["host link (on the chips: " in row for row in rows] == bound
+    assert ["(least ms)" in row for row in rows] == [False, True, False, False]
+    for row, point in zip(rows, points, strict=True):
+        assert f" {point['overall_cycles_per_input']:,.0f} " in row
+
+
+def test_points_of_unequal_work_are_compared_by_their_inputs():
+    def point(seconds, inputs):
+        pace = inputs / seconds
+        return Point({"board": "b"}, 1.0, seconds, 1.0, 1.0, inputs=inputs, overall_seconds=seconds,
+                     overall_inputs_per_second=pace, cycles_low=1.0, cycles_high=1.0)  # fmt: skip
+
+    same = sweep_table([point(1.0, 64), point(2.0, 64)], ["board"]).splitlines()
+    assert ["(least ms)" in row for row in same[1:]] == [True, False]
+    differing = sweep_table([point(1.0, 64), point(1.5, 128)], ["board"]).splitlines()
+    assert ["(most inputs per second)" in row for row in differing[1:]] == [False, True]
 
 
 def test_processes_do_not_change_the_result():
@@ -96,18 +134,46 @@ def test_a_parameter_and_harvested_rows(tmp_path):
         (["clock"], "expected NAME=a,b,c"),
         (["clock=1,fast"], "--sweep clock: 'fast' is not a number"),
         (["clock=1", "clock=2"], "clock is swept twice"),
+        (["clock=0"], "clock must be above 0"),
+        (["clock=1000,nan"], "clock must be above 0"),
+        (["grid=8x8,axb"], "grid 'axb'"),
+        (["harvest=2;x"], "harvest 'x'"),
+        (["board=n15"], "no board 'n15'"),
+        (["$nothing=1"], "'$nothing' is not one of clock"),
     ],
 )
-def test_axes_that_are_wrong(words, said, capsys):
+def test_axes_that_are_wrong(words, said, monkeypatch, capsys):
+    """They are refused before anything is modelled."""
+    monkeypatch.setattr(sweep_module, "perf", None)
     assert run_perf(ATTENTION, *(item for word in words for item in ("--sweep", word))) == 2
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("axis", ["clock=0", "grid=big", "harvest=x", "$nothing=1"])
-def test_points_that_cannot_be_modelled_say_why(axis, capsys):
-    assert run_perf(ATTENTION, "--sweep", axis) == 1
-    said = capsys.readouterr().out
-    assert any(word in said for word in ("above 0", "--grid", "--harvest", "$nothing"))
+@pytest.mark.parametrize(("value", "said"), [("grid=1x1", "is on cores"), ("board=e150", "is not for grayskull")])
+def test_points_that_cannot_be_modelled_say_why(value, said, capsys):
+    """If none can be, the exit code is that of a single netlist that does not fit."""
+    assert run_perf(ATTENTION, "--sweep", value) == 2
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("grids", "note"),
+    [
+        ("8x8,4x8,1x1", "1 of 3 points could not be modelled: the table says why."),
+        ("8x8,4x8", ""),
+        ("1x1,8x8", "1 of 2 points could not be modelled: the table says why. The first one is among them, so no"),
+    ],
+)
+def test_the_page_counts_the_points_that_can_be_opened(grids, note, tmp_path, monkeypatch):
+    assert run_perf(ATTENTION, "-q", "--sweep", f"grid={grids}", "--report", tmp_path) == 0
+    page = unpack_page(tmp_path / "sweep.html")
+    assert note in page
+    assert ("could not be modelled" in page) == bool(note)
+    assert "can be opened below" not in page
+    monkeypatch.setattr(perf_verb, "MOST_DETAILED", 2)
+    words = ("--sweep", "clock=500,800,900,1000", "--report", tmp_path)
+    assert run_perf(ATTENTION, "-q", *words) == 0
+    assert "1 of the 3 other points that were modelled can be opened below" in unpack_page(tmp_path / "sweep.html")
 
 
 def test_too_many_points():
