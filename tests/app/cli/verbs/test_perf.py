@@ -121,7 +121,7 @@ def test_every_figure_has_an_interval(name, tmp_path, capsys):
         figure, interval = holds(found["program_intervals"][name], cycles)
         assert f"program {name}: {figure} cycles {interval}" in text
     for epoch in found["epochs"]:
-        run = "a run takes {} cycles {}, an input {} {}".format(
+        run = "a run takes {} cycles {}, an input in its steady state {} {}".format(
             *holds(epoch["run_interval"], epoch["run_cycles"]),
             *holds(epoch["pace_interval"], epoch["cycles_per_input"] or epoch["first_input_cycles"]),
         )
@@ -365,6 +365,7 @@ def test_the_page_has_the_totals_that_the_terminal_shows(tmp_path, capsys):
         "Program run_fwd",
         "Program run_bwd",
         "Program run_opt",
+        "2 inputs in 0.312 ms",
         "L1",
         "DRAM",
     ]

@@ -105,13 +105,26 @@ def test_runs_with_other_clocks_are_compared_in_time(tmp_path, capsys):
     assert " ms, now " not in capsys.readouterr().out
 
 
+def test_the_time_of_the_whole_run_is_given_where_the_host_link_bounds_it(tmp_path, capsys):
+    sentence = r"the whole run, which the host link bounds: ([\d.,]+) ms, now ([\d.,]+) ms \(-"
+    words = ("--what-if", "host_gbps=0.01", "--json", tmp_path / "slow.json")
+    assert run_perf(MATMUL, "-q", *words) == 0
+    slow = json.loads((tmp_path / "slow.json").read_text())
+    capsys.readouterr()
+    assert run_perf(MATMUL, "--against", tmp_path / "slow.json", "--what-if", "host_gbps=0.02,clock=1200") == 0
+    before, after = re.search(sentence, capsys.readouterr().out).groups()
+    assert float(before) == pytest.approx(1e3 * slow["overall_seconds"], rel=1e-3) == pytest.approx(2 * float(after))
+    assert run_perf(MATMUL, "--against", MATMUL, "--what-if", "clock=1200") == 0
+    assert "host link bounds" not in capsys.readouterr().out
+
+
 def test_the_page_says_how_sure_a_difference_is(tmp_path, capsys):
     faster = tmp_path / "faster.yaml"
     faster.write_text(Path(MATMUL).read_text().replace("HiFi3", "LoFi"))
     assert run_perf(faster, "--against", MATMUL, "--report", tmp_path / "r") == 0
     shown = " ".join(capsys.readouterr().out.split())
     page = unpack_page(tmp_path / "r" / "comparison.html")
-    sentences = re.findall(r"<p>((?:Program run_fwd|Cycles per input): .*?)\.</p>", page)
+    sentences = re.findall(r"<p>((?:Program run_fwd|Steady cycles): .*?)\.</p>", page)
     assert len(sentences) == 2
     for sentence in sentences:
         assert unescape(sentence)[1:] in shown
