@@ -542,7 +542,7 @@ class ModelPerf:
 
     @property
     def inputs_per_second(self) -> float:
-        """Inputs per second of the whole round: of the chips with all loading, or of the host link, whichever is slower.
+        """Inputs per second of the whole round: of the chips with all loading, or of the host link if that is slower.
         `be.perf` has it as `overall_inputs_per_second`."""
         return self.inputs / self.run.overall_seconds
 

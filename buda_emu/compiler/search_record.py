@@ -89,7 +89,7 @@ class SearchRecord:
 
     @property
     def at_bound(self) -> bool:
-        """Whether the search ended because the placement reached a limit that no placement undercuts."""
+        """Return whether the search ended because the placement reached a limit that no placement undercuts."""
         return bool(self.bound_by)
 
     @property

@@ -123,8 +123,8 @@ class RunComparison:
     clocks_mhz: tuple[float, float] | None = None
     """Of the chips before and after, where they differ: then cycles do not say which run takes longer."""
     host_bound_seconds: tuple[float, float] | None = None
-    """Of the whole run before and after, where the host link bounds one of them: then cycles of the chips do not say how
-    long it takes."""
+    """Of the whole run before and after, where the host link bounds one of them: then cycles of the chips do not say
+    how long it takes."""
 
     @property
     def changed_epochs(self) -> tuple[EpochChange, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import hypot, log10
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -347,24 +348,28 @@ def _line(line: _Line, earlier: Sequence[_Line], index: int, unit: str) -> list[
     """
     colour = _COLOURS[index % len(_COLOURS)]
     path = " ".join(f"{number(dot.x)},{number(dot.y)}" for dot in sorted(line.dots))
-    covered = [other for other in earlier if line.covers(other)]
+    covered = next((other for other in earlier if line.covers(other)), None)
     dashes = ""
     name = line.name
-    if covered:
+    if covered is not None:
         dashes = ' stroke-dasharray="6 6"'
-        name = f"{name} (as {covered[0].name.rpartition('=')[2]})"
+        name = f"{name} (as {covered.name.rpartition('=')[2]})"
     parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>']
-    below = [dot for other in earlier for dot in other.dots]
+    below = list(chain.from_iterable(other.dots for other in earlier))
     for dot in line.dots:
         tip = clean(f"{line.name} {dot.tick}: {number_text(dot.value)} {unit}".strip())
-        hidden = sum(dot.hides(other) for other in below)
-        look = f'r="{number(_RADIUS)}" fill="{colour}"'
-        if hidden:
-            look = f'r="{number(_RADIUS + 3 * hidden)}" fill="none" stroke="{colour}" stroke-width="2"'
-        parts.append(f'<circle cx="{number(dot.x)}" cy="{number(dot.y)}" {look}><title>{tip}</title></circle>')
+        parts.append(_circle(dot, sum(dot.hides(other) for other in below), colour, tip))
     y = _TOP + 8 + 16 * index
     if name and y < _HEIGHT - _BOTTOM:
         left = _WIDTH - _RIGHT + 12
         parts.append(f'<rect x="{number(left)}" y="{number(y - 8)}" width="9" height="9" fill="{colour}"/>')
         parts.append(text(left + 14, y, fit_text(name, _RIGHT - 30, _SIZE), _SIZE))
     return parts
+
+
+def _circle(dot: _Dot, hidden: int, colour: str, tip: str) -> str:
+    """Return the SVG of a dot with a tooltip, or of a ring around the dots that it would hide."""
+    look = f'r="{number(_RADIUS)}" fill="{colour}"'
+    if hidden:
+        look = f'r="{number(_RADIUS + 3 * hidden)}" fill="none" stroke="{colour}" stroke-width="2"'
+    return f'<circle cx="{number(dot.x)}" cy="{number(dot.y)}" {look}><title>{tip}</title></circle>'

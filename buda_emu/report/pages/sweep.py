@@ -60,7 +60,8 @@ def _note(points: Sequence[SweepPoint], opened: int) -> str:
     modelled = [point for point in points if not point.figures.problem]
     if len(modelled) < len(points):
         sentences.append(
-            f"{len(points) - len(modelled)} of {plural(len(points), 'point')} could not be modelled: the table says why."
+            f"{len(points) - len(modelled)} of {plural(len(points), 'point')} could not be modelled: the table says "
+            "why."
         )
     others = len(modelled) - 1
     if points[0].figures.problem:

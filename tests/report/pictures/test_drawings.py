@@ -238,7 +238,9 @@ def test_a_sweep_has_round_ticks_around_all_of_its_values(seed):
     draw = Random(seed)
     for _ in range(20):
         size = 10 ** draw.uniform(-1, 6)
-        rows = [{"clock": str(clock), "overall_inputs_per_second": size * draw.uniform(0.5, 1)} for clock in range(1, 6)]
+        rows = [
+            {"clock": str(clock), "overall_inputs_per_second": size * draw.uniform(0.5, 1)} for clock in range(1, 6)
+        ]
         drawn = sweep_chart(rows, ("clock",), "t")
         assert_words_inside(drawn)
         ticks = tick_values(drawn)

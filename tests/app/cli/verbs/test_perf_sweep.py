@@ -85,7 +85,9 @@ def test_figures_shown_for_a_point_are_those_of_the_whole_run(tmp_path, capsys):
         assert point["inputs"] == 4
         assert point["overall_seconds"] == max(point["seconds"], point["host_seconds"])
         assert point["overall_inputs_per_second"] == pytest.approx(4 / point["overall_seconds"])
-        assert point["inputs_per_second"] == pytest.approx(1e9 / point["cycles_per_input"])  # of the slowest epoch alone
+        assert point["inputs_per_second"] == pytest.approx(
+            1e9 / point["cycles_per_input"]
+        )  # of the slowest epoch alone
     header, *rows = capsys.readouterr().out.splitlines()
     assert re.search(r"  ms +cycles per input +inputs per second +steady inputs/s +bottleneck$", header)
     bound = [point["host_seconds"] > point["seconds"] for point in points]
