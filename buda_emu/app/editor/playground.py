@@ -127,7 +127,7 @@ class PlaygroundSession:
             "chip": result.run.chip.title,
             "cycles": result.cycles,
             "seconds": result.seconds,
-            "inputs_per_second": result.inputs_per_second,
+            "inputs_per_second": result.overall_inputs_per_second,
             "epochs": result.epoch_rows,
             "sentences": [epoch.bottleneck.sentence for epoch in result.epochs],
         }

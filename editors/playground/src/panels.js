@@ -99,7 +99,7 @@ export function drawCycles(box, cycles) {
   const rows = cycles.epochs.map((epoch) => [epoch.graphs, whole(epoch.cycles_per_input), whole(epoch.total_cycles), epoch.bottleneck]);
   box.replaceChildren(
     make("p", "", `${cycles.chip}: ${whole(cycles.cycles)} cycles, ${whole(cycles.inputs_per_second)} inputs a second`),
-    table(["graphs", "cycles an input", "cycles", "bottleneck"], rows),
+    table(["graphs", "steady cycles", "cycles", "bottleneck"], rows),
     ...cycles.sentences.map((sentence) => make("p", "", sentence)),
   );
 }
