@@ -45,6 +45,8 @@ else:  # only a report needs them
 
 _SINGLE_RUN_OPTIONS: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace")
 _PRINTING_OPTIONS: Final = ("--top", "--sort", "--op", "--epoch")
+_TRACE_ENDINGS: Final = (".json", ".json.gz", ".html")
+"""Endings of a trace's name that say its format."""
 _TOP: Final = 10
 """Ops of each epoch that are printed unless --top or --op says which."""
 _SWEEP_OPTIONS: Final = ("--chart", "--workers", "--dask")
@@ -296,6 +298,8 @@ def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineC
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
         write_picture(args.trace, run_picture(modelled.run))
+        if not args.trace.name.lower().endswith(_TRACE_ENDINGS):
+            say(f"trace: {args.trace} is JSON in the Trace Event Format; a name that ends in .html gives a page")
 
 
 def _write_report(directory: Path, modelled: Perf, command: str) -> None:

@@ -327,9 +327,13 @@ def test_a_harvested_chip_shifts_the_cores(tmp_path):
     assert whole[0] != shifted[0]
 
 
-def test_a_trace_is_packed_or_a_page_where_its_name_says_so(tmp_path):
+def test_a_trace_is_packed_or_a_page_where_its_name_says_so(tmp_path, capsys):
     for name in ("t.json", "t.json.gz", "t.html"):
         assert run_perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / name) == 0
+    assert "Trace Event Format" not in capsys.readouterr().out
+    assert run_perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / "t.txt") == 0
+    assert f"{tmp_path / 't.txt'} is JSON in the Trace Event Format" in capsys.readouterr().out
+    assert (tmp_path / "t.txt").read_bytes() == (tmp_path / "t.json").read_bytes()
     assert gzip.decompress((tmp_path / "t.json.gz").read_bytes()) == (tmp_path / "t.json").read_bytes()
     page = (tmp_path / "t.html").read_text()
     assert "dots: math" in page
