@@ -116,14 +116,14 @@ def _with_effort(
         first = replace(objective, effort="default")
     number, best = _best_of(forms, first, context)
     if objective.effort == "high":
-        objective.record.bound_by = _bound_reached(best)
+        objective.record.bound_by = _limit_words(best)
         if not (objective.record.at_bound or objective.record.stop_modelling()):
             second_result = _best_of(forms, objective, context)
             number, best = min((number, best), second_result, key=lambda numbered: comparable_cycles(numbered[1]))
     return number, best
 
 
-def _bound_reached(best: SearchResult) -> str:
+def _limit_words(best: SearchResult) -> str:
     """Return in words which limit the best placement reached that no placement undercuts, "" for none."""
     if best.chips <= 0 or best.cycles > best.bound:
         return ""
