@@ -69,10 +69,10 @@ def check_doubts(
             missing = "checks nothing"
             if len(unchecked) < len(check.bounds):
                 missing = f"does not check {', '.join(bound.metric for bound in unchecked)}"
-            yield f"performance-check: {check.name} {missing}: {_why_unchecked(netlist, run, check, unchecked)}"
+            yield f"performance-check: {check.name} {missing}: {_reason_without_check(netlist, run, check, unchecked)}"
 
 
-def _why_unchecked(netlist: Netlist, run: PerfRun, check: PerformanceCheck, unchecked: Sequence[Bound]) -> str:
+def _reason_without_check(netlist: Netlist, run: PerfRun, check: PerformanceCheck, unchecked: Sequence[Bound]) -> str:
     """Return why bounds of a configuration have no figure: its graph, program or target ops, or an earlier
     configuration."""
     if check.program not in netlist.programs:

@@ -5,15 +5,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
-from typing import Any, Final, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from buda_emu.performance.timing.transfers.noc import Crossing, Link, Port, Way
 from buda_emu.spec.archs import GIB
 from buda_emu.spec.devices import Device
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy("numpy")  # `test` shares out netlists to workers without it
 
 # The only published figure of the host link as seen by a netlist: what device_to_host_bw_*.yaml state for it.
 _HOST: Final = 4.15e9
