@@ -182,7 +182,7 @@ def chain_sentence(steps: tuple[CriticalStep, ...], limit: int = 3, assumed: str
     else:
         remainder = ""
     if steps[0].alike:
-        alike = f"; as long as the first: {', '.join(steps[0].alike)}"
+        alike = f"; as long as the first: {_first_names(steps[0].alike)}"
     else:
         alike = ""
     if assumed:
@@ -193,6 +193,15 @@ def chain_sentence(steps: tuple[CriticalStep, ...], limit: int = 3, assumed: str
 
 
 _NAMED: Final = 3
+"""Names in a sentence, whose rest is a number: a cell of a table holds it."""
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many there are beside them."""
+    listed = ", ".join(names[:_NAMED])
+    if len(names) > _NAMED:
+        return f"{listed} and {len(names) - _NAMED} more"
+    return listed
 
 
 @dataclass(frozen=True, slots=True)

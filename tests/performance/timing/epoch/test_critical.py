@@ -9,6 +9,7 @@ from buda_emu.performance.timeline import Schedule
 from buda_emu.performance.timing import model as modelling
 from buda_emu.performance.timing.epoch.critical import (
     CAUSE_WORDS,
+    CriticalStep,
     chain_sentence,
     critical_steps,
     run_with_shorter_steps,
@@ -84,6 +85,11 @@ def test_what_is_as_long_beside_the_first_is_named():
     first = critical_steps(epoch)[0]
     assert (first.cycles, {first.name, *first.alike}) == (100, {"a", "b"})
     assert "as long as the first: " in chain_sentence(critical_steps(epoch))
+
+
+def test_a_sentence_names_three_of_many_steps_that_are_as_long():
+    step = CriticalStep("op", "a", 100.0, 0.5, (("own work", 100.0),), alike=("b", "c", "d", "e", "f"))
+    assert chain_sentence((step,)).endswith("; as long as the first: b, c, d and 2 more")
 
 
 def test_an_epoch_of_one_task_is_that_task():
