@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_debug import BOUND, debugged
+from bench_debug import BOUND, debug_ratio
 from buda_emu.app.debugger.machine.stop import START
 from debug_sessions import ATTENTION, TRAINING, session
 
@@ -15,7 +15,7 @@ from debug_sessions import ATTENTION, TRAINING, session
 @pytest.mark.parametrize("path", [ATTENTION, TRAINING])
 @pytest.mark.parametrize("precision", ["format", "device"])
 def test_a_run_without_breakpoints(path, precision):
-    assert debugged(Path(path), precision, 7) < BOUND
+    assert debug_ratio(Path(path), precision, 7) < BOUND
 
 
 def test_nearly_nothing_is_called_between_two_steps():
