@@ -97,14 +97,14 @@ def require_valid(document: Mapping[str, Any]) -> None:
 
 
 def package_url(name: str, package_version: str) -> str:
-    """Return the address-free name of a package of Python (purl)."""
+    """Return the name of a package of Python as a package URL (purl), which names no index."""
     return f"pkg:pypi/{name.lower().replace('_', '-')}@{package_version}"
 
 
 # ---------------------------------------------------------------------------------------------------------- provenance
 def provenance_of(files: Iterable[Path], release_version: str, source_epoch: int) -> dict[str, Any]:
     """Return an in-toto statement with SLSA's provenance: which command made the files, from which commit, with which
-    packages. It is not signed and names no time, so that equal builds give equal statements."""
+    packages. It is not signed and names no time of the build, so that equal builds give equal statements."""
     release_url = package_url("buda-emu", release_version)
     commit = source_commit()
     source = [{"name": "source", "digest": {"gitCommit": commit}}] if commit else []

@@ -581,7 +581,10 @@ class _Reader(SectionReader):
         for key, key_node, value in self.entries(node, label):
             number = _number(value)
             if key not in _BOUND_KEYS:
-                self._hint(key_node, f"{label}: {quote(key)} is ignored", _BOUND_KEYS)
+                if key == "max_bound":  # the nearest key, min_bound, means the contrary
+                    self._add("V207", key_node, f"{label}: 'max_bound' is ignored", "give expected and rtol")
+                else:
+                    self._hint(key_node, f"{label}: {quote(key)} is ignored", _BOUND_KEYS)
             else:
                 if number is None or not isfinite(number):
                     self._add("V205", value, f"{label}: {key} is a finite number")

@@ -69,10 +69,11 @@ class _Names(SectionReader):
                 self._check_keys_of(io_config, "io-config: ", _IO_KEYS)
 
     def _check_keys_of(self, section: nodes.Mapping, label: str, legal: tuple[str, ...]) -> None:
-        """Report the keys of a map that are nearly one of the `legal` ones. Other keys are someone's notes
-        (NETLIST 1.1, 5)."""
+        """Report the keys of a map that are nearly one of the `legal` ones which it does not have. Other keys are
+        someone's notes (NETLIST 1.1, 5)."""
+        missing = [key for key in legal if section.find(key) is None]
         for key, key_node, _ in section.items():
-            hint = near(key, legal)
+            hint = near(key, missing)
             if hint and key not in legal:
                 self._add(MISSPELT, key_node, f"{label}nobody reads {quote(key)}: it is ignored", hint)
 

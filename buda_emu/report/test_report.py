@@ -1,6 +1,7 @@
 """The report folder of a test: report.html with charts, report.md and report.json."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,7 +127,8 @@ def _cell(text: str) -> str:
 
 def _text(text: str) -> str:
     """Return text on one line that Markdown shows as it stands: names in it can hold tags, links and pictures."""
-    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("[", "\\[")
+    escaped = re.sub(r"[\\`*_\[\]]", r"\\\g<0>", " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
 MOST_BYTES: Final = 3_500_000

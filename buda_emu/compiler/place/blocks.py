@@ -284,9 +284,10 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
 
 
 def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, float32: int) -> int:
-    """Return the bytes that a product needs for its factors, two blocks of each, and for a bias or the scales of
-    integers. `reads` are the bytes of a tile of each operand, `act` and `float32` those of activations and of
-    Float32."""
+    """Return the bytes that a product needs for its factors, two blocks of each, for a bias or the scales of integers,
+    and what buffers that read for rows and columns of cores take beyond their room; whether the factors come out of
+    DRAM is not known here. `reads` are the bytes of a tile of each operand, `act` and `float32` those of activations
+    and of Float32."""
     ublock = prod(blocks.ublock)
     left = blocks.mblock[0] * blocks.ublock[0]
     if op.type == "depthwise":  # each column of the result has a column of its own (`routing.pipes.ops.Depthwise`)

@@ -104,7 +104,7 @@ class Placement:
     step: int = 1
     """Inputs in one step of a training."""
     record: SearchRecord = field(default_factory=SearchRecord)
-    """The work that was done to find it."""
+    """The record of the search that found it."""
 
     def __repr__(self) -> str:
         counts = (plural(len(self.ops), "op"), plural(len(self.queues), "queue"), plural(self.epochs, "epoch"))

@@ -1,4 +1,5 @@
-"""Why a placement is as it is: three sentences, one for each algorithm of the search, and a picture of its epochs."""
+"""Why a placement is as it is: three sentences, on the choice, on the epochs and on what takes the cycles, and a
+picture of the epochs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +19,14 @@ BAR: Final = 40
 DRAWN: Final = 16
 """Most epochs that the picture shows, the longest ones; the others share its last line."""
 
+_BOUNDS: Final = {
+    "memory": "transfers with memory",
+    "link": "a link",
+    "transfer": "a transfer",
+    "latency": "the latency of a single input",
+    "buffers": "ops that wait for each other",
+}
+"""Words for what bounds an epoch, by the kind of its `Bottleneck`, ops apart."""
 LOADING: Final = "loading epochs"
 LEAST_SHARE: Final = 0.005
 """Smallest share of the cycles that the sentence names: less would be printed as 0 %."""
@@ -60,14 +69,12 @@ def epoch_costs(evaluation: Evaluation) -> list[EpochCost]:
 def bound_words(placement: Placement, report: EpochReport) -> str:
     """Return in words what bounds an epoch, the same words for all epochs that are bound alike."""
     kind = report.bottleneck.kind
-    if kind == "memory":
-        return "transfers with memory"
-    if kind in ("link", "transfer"):
-        return "a link"
     if kind != "op":
-        return "ops that wait for each other"
+        return _BOUNDS[kind]
     if next_larger_grid(placement, placement.ops[report.bottleneck.name]) is None:
         return "an op on its largest grid"
+    if not placement.record.trials:
+        return "an op that could have a larger grid"
     return "an op whose next grid finds no room"
 
 
@@ -119,10 +126,12 @@ def _partition_sentence(placement: Placement, costs: Sequence[EpochCost]) -> str
     total = sum(cost.cycles for cost in costs)
     loading = sum(cost.loading for cost in costs)
     longest = max(costs, key=lambda cost: cost.cycles)
+    reason = ""
+    if placement.record.trials:
+        reason = ": fewer would leave each op fewer cores, and more would load more often"
     return (
-        f"The ops are cut into {len(costs)} epochs: fewer would leave each op fewer cores, and more would load more "
-        f"often; loading takes {100 * loading / total:.0f} % of the cycles, and the longest epoch, {longest.name}, "
-        f"{100 * longest.cycles / total:.0f} %."
+        f"The ops are cut into {len(costs)} epochs{reason}; loading takes {100 * loading / total:.0f} % of the cycles, "
+        f"and the longest epoch, {longest.name}, {100 * longest.cycles / total:.0f} %."
     )
 
 

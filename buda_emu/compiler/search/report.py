@@ -93,6 +93,8 @@ def _why_op(placement: Placement, placed: PlacedOp) -> str:
     larger = next_larger_grid(placement, placed)
     if larger is None:
         return f"its largest grid, {cores}"
+    if not placement.record.trials:
+        return f"{cores}; its next grid takes {larger}, and nothing was searched"
     return f"{cores}; its next grid takes {larger}, which no pace of this epoch had room for"
 
 

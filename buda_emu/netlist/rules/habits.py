@@ -4,6 +4,7 @@ stage W)."""
 import re
 from collections import deque
 from collections.abc import Iterator
+from typing import Final
 
 from buda_emu.netlist.model import Execute, Graph, Netlist, Op, Program, Queue, QueueSettings, SubOp
 from buda_emu.netlist.nodes import Mapping, Scalar, Sequence
@@ -39,6 +40,10 @@ _ALIGNMENT = 32  # bytes, of which every chip wants a multiple as address in DRA
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
 
 
+_NAMED_READERS: Final = 3
+"""Readers that a message names; the others are counted, so that it stays on a line."""
+
+
 @op_check(
     rule(
         "V219",
@@ -52,16 +57,22 @@ _FAR = 64  # names that are looked at on the way from an operand to a reduce
     ),
 )
 def copy_to_its_own_chip(ctx: Context, op: Op) -> Findings:
-    """Warn of a copy between chips whose destination is its own chip; the hint names the chip of its readers if it is
-    a single other one."""
+    """Warn of a copy between chips whose destination is its own chip, where its operand is; the hint names the chip of
+    its readers if it is a single other one."""
     if not op.has("Ethernet") or op.attributes.dest_device != op.target_device:
+        return
+    operand = ctx.ops.get(op.inputs[0]) or ctx.netlist.queues.get(op.inputs[0])
+    if operand is not None and operand.target_device != op.target_device:
         return
     readers = [reader for reader in ctx.ops.values() if op.name in reader.inputs]
     away = sorted({reader.target_device for reader in readers} - {op.target_device})
     message = f"dest_device {op.target_device} is the chip that it runs on"
     hint = "read its operand instead"
     if away:
-        names = ", ".join(reader.name for reader in readers if reader.target_device in away)
+        missed = [reader.name for reader in readers if reader.target_device in away]
+        names = ", ".join(missed[:_NAMED_READERS])
+        if len(missed) > _NAMED_READERS:
+            names += f" and {len(missed) - _NAMED_READERS} more"
         message += f": it does not reach {names} of chip {', '.join(map(str, away))}"
         hint = "name the chip that reads it"
     if len(away) == 1:

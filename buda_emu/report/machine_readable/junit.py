@@ -51,7 +51,7 @@ def _case(suite: ElementTree.Element, case: CaseResult, *, is_known: bool) -> No
     element = ElementTree.SubElement(suite, "testcase", names)
     first = next(iter(lines_of(case.message)), case.status)
     if is_known:
-        message = f"known, as in the baseline: {case.status}: {reason(case)}"
+        message = f"expected by the baseline: {case.status}: {reason(case)}"
         ElementTree.SubElement(element, "skipped", message=_clean(message)).text = _clean(case.command)
     elif case.status == "skipped":
         ElementTree.SubElement(element, "skipped", message=_clean(first))
@@ -94,9 +94,7 @@ def annotations(run: TestRun, known_netlists: Set[str] = frozenset()) -> list[Di
     """
     findings: list[Diagnostic] = []
     for case in run.cases:
-        if case.netlist in known_netlists:
-            continue
-        if case.status not in ("passed", "skipped"):
+        if case.status not in ("passed", "skipped") and case.netlist not in known_netlists:
             findings += _case_findings(case)
         findings += [Diagnostic(case.netlist, _DOUBT, "warning", text) for text in case.doubts]
     return findings

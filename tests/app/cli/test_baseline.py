@@ -138,7 +138,7 @@ def test_known_failures_are_no_annotations_and_no_failures_of_junit(form, run, f
         "skipped": "2",
     }
     messages = sorted(element.get("message") for element in suite.iter("skipped"))
-    assert [message.partition(": ")[0] for message in messages] == ["known, as in the baseline"] * 2
+    assert [message.partition(": ")[0] for message in messages] == ["expected by the baseline"] * 2
     assert main(words) == 1
     assert "bad.yaml" in capsys.readouterr().out
 

@@ -284,10 +284,12 @@ def test_malformed_messages_do_not_end_the_session():
         ("Content-Length: " + "9" * 3000, "a Content-Length of b'9999"),
         ("Content-Length: -5", "a Content-Length of b'-5'"),
         ("Content-Length: 5\r\nContent-Length: 5", "a header with Content-Length twice"),
+        ("Content-Type: text/plain", "a header without Content-Length"),
+        ("\r\n".join(["Content-Type: text/plain"] * 300), "a header without an end"),
         ("GET / HTTP/1.1", "b'GET / HTTP/1.1' in a header"),
         ("x" * 5000, "a header without an end"),
     ],
-    ids=["too long", "thousands of digits", "negative", "twice", "http", "no end"],
+    ids=["too long", "thousands of digits", "negative", "twice", "no length", "many lines", "http", "no end"],
 )
 def test_a_header_without_meaning_ends_the_session_with_a_message(header, message):
     data = _message(HELLO) + f"{header}\r\n\r\n{{}}".encode()
@@ -295,6 +297,16 @@ def test_a_header_without_meaning_ends_the_session_with_a_message(header, messag
     assert done.returncode == 2
     assert f"buda-emu: lsp: the client sent {message}" in done.stderr.decode()
     assert b"Traceback" not in done.stderr
+
+
+def test_a_header_may_be_in_small_letters_with_plain_line_ends():
+    body = json.dumps(HELLO).encode()
+    data = b"content-length: %d\ncontent-type: application/vscode-jsonrpc\n\n%b" % (len(body), body)
+    done = subprocess.run(
+        COMMAND, input=data + b"".join(map(_message, BYE)), capture_output=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0
+    assert b'"capabilities"' in done.stdout
 
 
 def test_a_cancelled_request():

@@ -378,7 +378,14 @@ class Flexible(torch.nn.Module):
 HEADS = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
 
 
-@pytest.mark.parametrize("change", [None, lambda score, bias, distance: torch.tanh(score) + 2 * bias - 0.5 * distance])
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        lambda score, bias, distance: torch.tanh(score) + 2 * bias - 0.5 * distance,
+        lambda _score, _bias, distance: 0.3 * distance,  # neither the score nor the head
+    ],
+)
 @pytest.mark.parametrize("is_seen", [None, lambda _, __, q, k: q >= k, lambda _, h, q, k: (q > k) | (h + k == 4)])
 def test_attention_by_functions_of_places(is_seen, change):
     """Of the last mask the first row sees nothing but for one head."""
@@ -401,7 +408,7 @@ def _unpool(x, kernel, stride=None, pad=0, *, size=None, ceil=False, dilation=1,
         (torch.nn.MaxPool2d(2, return_indices=True), (IMAGE,), "result 1 of aten.max_pool2d"),
         (lambda x: _unpool(x, 2, keeps=True), (IMAGE,), "result 1 of aten.max_pool2d"),
         (lambda x: _unpool(x, 2, size=(6, 8)), (IMAGE[..., :7, :9],), r"max_unpool2d.*to \[6, 8\], beyond which"),
-        (lambda x, y: F.max_unpool2d(x, y, 2), (IMAGE, IMAGE.long()), "max_unpool2d.*that no max pool"),
+        (lambda x, y: F.max_unpool2d(x, y, 2), (IMAGE, IMAGE.long()), "max_unpool2d.*that are not those of a max pool"),
         (Flexible(None, None, return_lse=True), HEADS, "result 1 of flex_attention"),
         (Flexible(None, lambda score, *_: torch.special.airy_ai(score)), HEADS, "airy_ai.*flex_attention .an operator"),
         (torch.nn.EmbeddingBag(20, 6), (WORDS[0], torch.tensor([0, 2])), "bags whose sizes are an input"),

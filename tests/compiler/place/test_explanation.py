@@ -43,6 +43,7 @@ def test_the_sentences_name_the_choice_the_cut_and_what_takes_the_cycles(two_lay
 def test_low_effort_says_that_nothing_was_searched(two_layers):
     text = sentences(compile_model(two_layers, effort="low"))
     assert text.startswith("Nothing was searched, as effort is low")
+    assert "finds no room" not in text
 
 
 def test_the_shares_of_what_takes_the_cycles_make_up_all_of_them(stack):
@@ -99,3 +100,5 @@ def test_the_report_and_the_command_begin_with_it(two_layers, tmp_path, capsys):
     onnx.save(two_layers, tmp_path / "model.onnx")
     assert main(["compile", str(tmp_path / "model.onnx"), "--explain", "--quiet"]) == 0
     assert first in capsys.readouterr().out
+    assert main(["compile", str(tmp_path / "model.onnx"), "--explain", "--stop-after", "lower"]) == 2
+    assert "--explain cannot be combined with --stop-after" in capsys.readouterr().err

@@ -118,7 +118,15 @@ def test_a_key_that_looks_like_a_misspelt_section_is_a_warning(section, words, s
 
 @pytest.mark.parametrize(
     "section",
-    ["notes: 1\n", "test-config: {test-generation-debug: {seed: 1}}\n", "x-common: &x {}\n", "test-config: []\n"],
+    [
+        "notes: 1\n",
+        "test-config: {test-generation-debug: {seed: 1}}\n",
+        "x-common: &x {}\n",
+        "test-config: []\n",
+        "x-queues: {}\n",
+        "test-config: {}\ntest: 1\n",
+        "test-config: {test-args: {}, test-tags: {}}\n",
+    ],
 )
 def test_keys_that_are_like_no_section_are_notes(section):
     assert findings(section, rule="V218") == []
@@ -137,6 +145,12 @@ def test_misspelt_keys_of_a_performance_check(old, new, meant):
     assert findings(CHECK, rule="V207") == []
     (finding,) = findings(CHECK.replace(old, new), rule="V207")
     assert finding.hint == f"did you mean '{meant}'?"
+
+
+def test_no_fix_makes_the_contrary_of_a_bound():
+    (finding,) = findings(CHECK.replace("expected: 1", "expected: 1, max_bound: 3"), rule="V207")
+    assert finding.hint == "give expected and rtol"
+    assert finding.fix is None
 
 
 # What tests of public netlists name in vain: a misspelt queue, and some that are gone.

@@ -73,11 +73,13 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print_explanation(compiled: CompiledModel | PartedModel) -> None:
-    """Print the report on the placement of the ops of the device. Raises HostError where the host runs all of them."""
-    placed = compiled if isinstance(compiled, CompiledModel) else compiled.compiled
-    if placed is None:
-        raise HostError("compile: --explain: the host runs every operator of this model, so nothing was placed")
-    say(placed.report())
+    """Print the report on the placement of the ops of the device, or that the host runs all of them."""
+    if isinstance(compiled, CompiledModel):
+        say(compiled.report())
+    elif compiled.compiled is not None:
+        say(compiled.compiled.report())
+    else:
+        say("the host runs every operator of this model, so nothing was placed")
 
 
 def _print_summary(compiled: CompiledModel | PartedModel) -> None:
@@ -110,6 +112,8 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
     if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
     is_partial = bool(args.on_host or args.stop_after)
+    if args.explain and args.stop_after:
+        raise HostError("compile: --explain cannot be combined with --stop-after, which may leave nothing placed")
     if args.start_from is not None and (args.file is not None or is_partial):
         raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
     if args.parameters is not None and (args.start_from is not None or is_partial):

@@ -19,7 +19,7 @@ from buda_emu.app.debugger.session import Session
 from buda_emu.app.debugger.tensors import TensorValue
 from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, Exit, HostError
-from buda_emu.support.message_frames import MAX_HEADER, ByteSource, FrameError, content_length
+from buda_emu.support.message_frames import ByteSource, FrameError, read_header
 from buda_emu.support.version import __version__
 
 MAX_BYTES_BEFORE_TOKEN: Final = 64 << 10
@@ -98,28 +98,16 @@ class Channel:
 
     def _length(self) -> int | None:
         """Read a header and return the length of the body, or None at the end of the stream. Raises MalformedError."""
-        length: int | None = None
-        seen = 0
-        while True:
-            line = self._source.readline(MAX_HEADER)
-            if not line:
-                return None
-            seen += len(line)
-            if seen >= MAX_HEADER:
-                raise MalformedError("a header without an end", fatal=True)
-            text = line.strip()
-            if text:
-                try:
-                    length = content_length(text, length)
-                except FrameError as error:
-                    raise MalformedError(str(error), fatal=True) from None
-                continue
-            if length is None:
-                raise MalformedError("a header without Content-Length", fatal=True)
-            self._received += seen + length
-            if not self.trusted and self._received > MAX_BYTES_BEFORE_TOKEN:
-                raise MalformedError("more bytes than may come before launch", fatal=True)
-            return length
+        try:
+            header = read_header(self._source)
+        except FrameError as error:
+            raise MalformedError(str(error), fatal=True) from None
+        if header is None:
+            return None
+        self._received += header.bytes + header.length
+        if not self.trusted and self._received > MAX_BYTES_BEFORE_TOKEN:
+            raise MalformedError("more bytes than may come before launch", fatal=True)
+        return header.length
 
     def write(self, message: Message) -> None:
         """Send a message with its number. Where the other side no longer listens, `open` becomes False."""

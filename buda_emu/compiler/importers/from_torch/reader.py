@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
+from math import prod
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
@@ -208,6 +209,7 @@ class Reader:
         self._values: dict[Any, Any] = {}
         self._refused = Refusals()
         self._layers = layer_names(program.graph)
+        self._is_in_called_graph = False
         self._mappings = FileMappings()
 
     def read(self) -> Graph:
@@ -292,6 +294,7 @@ class Reader:
         self._layers |= dict.fromkeys(module.graph.nodes, self._b.scope)
         operands = iter(values)
         result = None
+        self._is_in_called_graph = True
         for node in module.graph.nodes:
             if node.op == "placeholder":
                 self._values[node] = next(operands)
@@ -299,6 +302,7 @@ class Reader:
                 self._values[node] = self._call(node)
             elif node.op == "output":
                 result = self._argument(node.args[0])
+        self._is_in_called_graph = False
         if any(part is _POISONED for part in _flatten([result])):
             raise NotSupportedError("an operator of a function that it calls")
         return result
@@ -452,7 +456,11 @@ class Reader:
 
     def _count_results(self, word: str, examples: Any, operands: Sequence[Node]) -> None:
         """Account for the results of folded operands, `examples`, of the operator `word`. Raise UnsupportedError if
-        they are too large."""
+        they are too large. Within a called graph, which is traced with single numbers, they have the shape to which the
+        operands are broadcast."""
+        if self._is_in_called_graph:
+            self._b.count_growth(word, _shape_together([operand.shape for operand in operands]), operands)
+            return
         for example in examples if isinstance(examples, (list, tuple)) else (examples,):
             sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
             if all(isinstance(size, int) for size in sizes):  # others depend on data
@@ -643,3 +651,12 @@ def _user_line(node: Any) -> str:
     stack = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     lines = [line for line in stack if line.startswith("File ") and not line.startswith('File "<eval_with_key>')]
     return innermost_line(lines)
+
+
+def _shape_together(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape to which operands of these shapes are broadcast; the largest shape where one of them is a table
+    that the others are indices of."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return max(shapes, key=prod)

@@ -26,8 +26,8 @@ class Cost:
     errors: tuple[tuple[str, float], ...] = ()
 
     def as_timed(self, cycles: float) -> "Cost":
-        """Return the cost with the cycles that the timing gives an input, whose parts take whole cycles. Everything
-        that is shown has these, so that no op takes longer than the pace that it sets."""
+        """Return the cost with the cycles that the timing gives an input, whose parts take whole cycles. All
+        totals that are shown have these, so that no op takes longer than the pace that it sets; parts keep theirs."""
         if cycles == self.cycles:
             return self
         scale = cycles / self.cycles if self.cycles else 1.0

@@ -100,7 +100,8 @@ def error_topic(collective: Collective) -> str:
 
 
 def check_links(collective: Collective, chip: Device) -> None:
-    """Raise UnsupportedError for several chips without links, and HostError for fewer than a collective is to use."""
+    """Raise UnsupportedError for several chips without links, and HostError where a collective is to use more links
+    than its chips have."""
     if collective.chips == 1:
         return
     if not chip.neighbour_links:

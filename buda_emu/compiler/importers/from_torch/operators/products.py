@@ -9,7 +9,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.attention import find_unmasked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten
-from buda_emu.compiler.importers.from_torch.operators.moves import view
+from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 
@@ -116,7 +116,8 @@ def flex_attention(
     """`attention` under the mask that the model's function of places gives; a changed score in steps, with `softmax`
 
     `change_score` builds the changed score from the score and its place (batch, head, query, key); the last of `blocks`
-    builds the mask from the place. The others say which parts of the mask are empty, which changes no result.
+    builds the mask from the place. The others say which parts of such a mask are empty, and are not read: as in eager
+    torch, blocks that were made without a mask's function change no result.
     """
     batch, heads, queries, keys = q.shape[0], q.shape[1], q.shape[2], k.shape[2]
     place = [
@@ -131,6 +132,8 @@ def flex_attention(
     changed = change_score(scores, *place, *score_buffers)
     if changed is scores:
         return [attention(b, q, k, v, mask, scale=scale), None, None]
+    if changed.shape != scores.shape:  # a function that leaves the score out depends on fewer places
+        changed = expand(b, changed, scores.shape)
     unmasked_rows = None
     if mask is not None:
         bias = b.where(mask, 0.0, -np.inf)

@@ -117,7 +117,7 @@ def max_unpool(b: Builder, values: Node, indices: Node, size: Sequence[int]) -> 
     while places.op in ("reshape", "identity"):
         places = b.graph[places.inputs[0]]
     if places.op != "max_pool_places":
-        raise NotSupportedError("by indices that no max pool of the model gives")
+        raise NotSupportedError("by indices that are not those of a max pool of an input")
     x = b.graph[places.inputs[0]]
     reads = list(iterate_tap_indices((x.shape[2:], places.attrs["kernel"], places.attrs["out"]), places.attrs))
     overlap = any(np.unique(index[index >= 0]).size < (index >= 0).sum() for index in reads)
