@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import defs, helper, numpy_helper
 
 from buda_emu.compiler.graph.graph import Array, Node, Shape
 from buda_emu.compiler.importers.from_onnx.call import ONNX
@@ -227,6 +227,8 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
     try:
         evaluator = ReferenceEvaluator(model, new_ops=[_make_bounded_loop()])
     except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
+        if not defs.has(node.op_type, node.domain):
+            raise NotSupportedError("ONNX has no such operator") from None
         raise NotSupportedError(f"onnx's evaluator: {error}") from None
     inputs = {
         entry.name: helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type) for entry in model.graph.input
