@@ -190,7 +190,7 @@ class Ir:
 
 def _without_search_state(placement: Placement | None) -> object:
     """Return the placement without what the search remembers of its work."""
-    return replace(placement, given=None, work=None) if placement is not None else None  # type: ignore[arg-type]
+    return replace(placement, given=None, record=None) if placement is not None else None  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
