@@ -9,7 +9,7 @@ from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.precision import PRECISIONS, Precision
 from buda_emu.spec.varinst import immediate, is_read_in_part
-from buda_emu.support.errors import HostError, HostWarning
+from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.options import (
     Option,
     SettingsName,
@@ -27,16 +27,31 @@ MORE_MEMORY: Final = f"--memory-limit, {MORE_MEMORY_IN_PYTHON}"
 
 
 def parse_parameter(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE; a name without `$` gets one. Raises HostError, also for a value of which the machine would read
-    only the beginning."""
+    """Parse NAME=VALUE; a name without `$` gets one. Raises HostError, also for a value that
+    `require_parameter_value` refuses."""
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
         raise HostError(f"{text!r} is not NAME=VALUE")
-    if is_read_in_part(value):
-        raise HostError(f"{value!r} is not an integer: the machine would read {immediate(value)}")
+    require_parameter_value(value)
     if "$" not in name:
         name = f"${name}"
     return name, value
+
+
+def require_parameter_value(text: str) -> None:
+    """Raise HostError for the text of a parameter that a machine cannot read, or of which it would read only the
+    beginning."""
+    value = _read_value(text)
+    if is_read_in_part(text):
+        raise HostError(f"{text!r} is not an integer: the machine would read {value}")
+
+
+def _read_value(text: str) -> int:
+    """Return the value that a machine reads from the text of a parameter. Raises HostError."""
+    try:
+        return immediate(text)
+    except ProgramError as error:
+        raise HostError(str(error)) from None
 
 
 def parse_settings_parameter(text: str) -> tuple[str, str]:
@@ -78,7 +93,7 @@ def _parameter_text(name: str, value: Any) -> str:
     if isinstance(value, str):
         if not is_read_in_part(value):
             return value
-        text = str(immediate(value))
+        text = str(_read_value(value))
         reading = f"is not an integer; as the reference does, it is read as {text}"
         warn_caller(f"parameter {name}: {value!r} {reading}", HostWarning)
         return text

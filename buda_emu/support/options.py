@@ -142,9 +142,13 @@ def names_of(names: object) -> tuple[str, ...]:
         return ()
     if isinstance(names, str):
         return (names,)
-    if not isinstance(names, Iterable):
+    if isinstance(names, (bytes, bytearray, memoryview, Mapping)) or not isinstance(names, Iterable):
         raise HostError(f"{names!r}: expected a name or a list of names")
-    return tuple(cast("Iterable[str]", names))
+    members = tuple(cast("Iterable[object]", names))
+    for member in members:
+        if not isinstance(member, str):
+            raise HostError(f"{member!r} is no name: expected a name or a list of names")
+    return cast("tuple[str, ...]", members)
 
 
 def parse_natural(text: str) -> int:

@@ -58,6 +58,12 @@ def test_what_is_no_name_is_refused():
         sample("a", names=3)
 
 
+@pytest.mark.parametrize("names", [b"ab", b"", bytearray(b"a"), {"a": 1}, ["a", 3], [b"a"], [["a"]]])
+def test_names_are_texts(names):
+    with pytest.raises(HostError, match="expected a name or a list of names"):
+        names_of(names)
+
+
 def test_any_function_can_hint_at_the_keyword_that_was_meant():
     with pytest.raises(TypeError, match=r"load\(\) got an unexpected .* 'arhc' \(did you mean 'arch'\?\)"):
         be.load("net.yaml", arhc="grayskull")

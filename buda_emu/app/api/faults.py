@@ -13,7 +13,7 @@ from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks, made_up_blocks
 from buda_emu.emulator.inputs.prepared import PreparedRun, RunChoice, prepare_run
-from buda_emu.emulator.options import Machine, SharedWork, parameter_texts
+from buda_emu.emulator.options import Machine, SharedWork, gather_parameters, parameter_texts
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
@@ -249,8 +249,23 @@ def _subject_of(source: "str | PathLike[str] | Subject") -> Subject:
     """Return the run that a source names, with its programs in a list and its parameters as texts. Raises HostError."""
     if not isinstance(source, Subject):
         return Subject(fspath(source))
-    parameters = tuple(parameter_texts(dict(source.parameters)).items())
+    parameters = tuple(parameter_texts(_parameters_by_name(source.parameters)).items())
     return replace(source, programs=names_of(source.programs), parameters=parameters)
+
+
+def _parameters_by_name(parameters: object) -> Mapping[Any, Any]:
+    """Return parameters, which may be None, a mapping or pairs, by name. Raises HostError for any other value."""
+    if parameters is None:
+        return {}
+    if isinstance(parameters, Mapping):
+        return cast("Mapping[Any, Any]", parameters)
+    if not isinstance(parameters, (list, tuple)):
+        raise HostError(f"parameters are pairs such as [('$p_loop_count', 4)], not {type(parameters).__name__}")
+    pairs = cast("Sequence[Any]", parameters)
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(cast("Sequence[Any]", pair)) != 2:
+            raise HostError(f"{pair!r} is no parameter: expected a pair such as ('$p_loop_count', 4)")
+    return gather_parameters(pairs)
 
 
 def _with_lists(settings: Settings) -> Settings:

@@ -12,9 +12,9 @@ from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import holds_model, is_image, netlist_of
 from buda_emu.emulator.inputs.entries import select_programs
-from buda_emu.emulator.options import SharedWork
+from buda_emu.emulator.options import SharedWork, parameter_texts, require_parameter_value
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.program.parameters import parameter_names
+from buda_emu.netlist.program.parameters import declared_name, parameter_names, with_declared_names
 from buda_emu.performance.timing.transfers.rates import WHAT_IF, require_figure
 from buda_emu.report.sweep import point_row
 from buda_emu.spec.boards import agreed_arch
@@ -96,25 +96,59 @@ def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return axes
 
 
-def _require_axis(name: str, parameters: Collection[str]) -> None:
-    """Raise HostError for a name that is no axis; `parameters` are those of the programs, whose $ may be left out."""
-    if name in AXES or name in parameters or f"${name}" in parameters:
-        return
-    hint = hint_in_parentheses(name, (*AXES, *parameters))
-    parameter_names = ", ".join(parameters) or "$p_loop_count"
-    raise HostError(
-        f"--sweep {name}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ({parameter_names}){hint}"
-    )
+def _require_axes(names: Iterable[str], parameters: Collection[str] | None) -> None:
+    """Raise HostError for a name that is no axis, and for two names of one parameter. `parameters` are those of the
+    programs, whose $ may be left out; None: those of a model, which are told from the axes by their $ until it is
+    compiled."""
+    swept: set[str] = set()
+    for name in names:
+        if name in AXES:
+            continue
+        full_name = declared_name(name, parameters or ())
+        if parameters is None:
+            is_parameter = name.startswith("$")
+            listing = "of a model, written with its $"
+        else:
+            is_parameter = full_name in parameters
+            listing = f"of the programs ({', '.join(parameters) or 'they take none'})"
+        if not is_parameter:
+            hint = hint_in_parentheses(name, (*AXES, *(parameters or ())))
+            raise HostError(
+                f"--sweep {name}: {name!r} is not one of {', '.join(AXES)}, nor a parameter {listing}{hint}"
+            )
+        if full_name in swept:
+            raise HostError(f"--sweep {name}: {full_name} is swept twice, with and without $")
+        swept.add(full_name)
 
 
 def _value_texts(name: str, values: object) -> tuple[str, ...]:
-    """Return the values of an axis as texts. Raises HostError for an axis without values."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        return (str(values),)
-    texts = tuple(str(value) for value in cast("Iterable[object]", values))
+    """Return the values of an axis as texts. Raises HostError for an axis without values, for values without an order,
+    and for a value that is wrong whatever the netlist is."""
+    if isinstance(values, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
+        raise HostError(f"--sweep {name}: expected a value or a list of values, not {type(values).__name__}")
+    members: Iterable[object] = (values,)
+    if isinstance(values, Iterable) and not isinstance(values, str):
+        members = cast("Iterable[object]", values)
+    texts = tuple(_value_text(name, value) for value in members)
     if not texts:
         raise HostError(f"--sweep {name}: no value is given")
     return texts
+
+
+def _value_text(name: str, value: object) -> str:
+    """Return a value of an axis as a text. Raises HostError for one that is wrong whatever the netlist is."""
+    read = _READERS.get(name)
+    if read is not None:
+        text = str(value)
+        read(text)
+        return text
+    if not isinstance(value, str):
+        return parameter_texts({name: value})[name]
+    try:
+        require_parameter_value(value)
+    except HostError as error:
+        raise HostError(f"--sweep {name}: {error}") from None
+    return value
 
 
 def _require_speed(name: str, value: str) -> None:
@@ -135,23 +169,19 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
 """Functions that raise HostError for a value which is wrong whatever the netlist is, by the name of the axis."""
 
 
-def points_of(axes: Mapping[str, Sequence[str]], parameters: Collection[str] = ()) -> list[dict[str, str]]:
-    """Return every combination of values of the axes; the last axis changes fastest. `parameters` are those of the
-    programs, which are axes, too, with or without their $. Raises HostError for an axis that does not exist, a value
-    that is wrong whatever the netlist is (a board that does not exist, a speed that is not a number), and more than
-    MOST_POINTS combinations."""
-    for name, values in axes.items():
-        _require_axis(name, parameters)
-        read = _READERS.get(name)
-        if read is not None:
-            for value in values:
-                read(value)
+def points_of(axes: Mapping[str, object], parameters: Collection[str] | None = ()) -> list[dict[str, str]]:
+    """Return every combination of values of the axes, texts or numbers; the last axis changes fastest. `parameters` are
+    those of the programs, which are axes, too, with or without their $; None: those of a model that is not compiled
+    yet. Raises HostError for an axis that does not exist, a value that is wrong whatever the netlist is (a board that
+    does not exist, a speed that is not a number), and more than MOST_POINTS combinations."""
+    _require_axes(axes, parameters)
+    texts = {name: _value_texts(name, values) for name, values in axes.items()}
     count = 1
-    for values in axes.values():
+    for values in texts.values():
         count *= len(values)
     if count > MOST_POINTS:
         raise HostError(f"the sweep has {count} points, the most is {MOST_POINTS}")
-    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    return [dict(zip(texts, values, strict=True)) for values in product(*texts.values())]
 
 
 class SweepOptions(PerfOptions, SharedWork, total=False):
@@ -179,25 +209,22 @@ def sweep(
     board = options.get("board")
     arch = agreed_arch(board, options.get("arch"))
     workers = workers_of(options)
-    texts = {name: _value_texts(name, values) for name, values in axes.items()}
-    if board and "board" in texts:
+    if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
     swept: SweptNetlist = path
-    names: Collection[str] = ()
-    places_again = is_model(path) or ("board" in texts and holds_model(path))
+    places_again = is_model(path) or ("board" in axes and holds_model(path))
     if is_model(path):
-        if not (board or "board" in texts):
+        if not (board or "board" in axes):
             raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
+        points = points_of(axes, None)
     else:
         netlist = netlist_of(path, arch)
-        names = parameter_names(select_programs(netlist, options.get("programs", ())))
-        if places_again:
-            swept = path
-        elif is_image(path):
+        points = points_of(axes, parameter_names(select_programs(netlist, options.get("programs", ()))))
+        if is_image(path) and not places_again:
             swept = netlist
-        elif workers.dask is not None:
-            swept = _netlists_of_boards(path, netlist, arch, texts.get("board", ()))
-    points = points_of(texts, names)
+        elif workers.dask is not None and not places_again:
+            boards = dict.fromkeys(point["board"] for point in points if "board" in point)
+            swept = _netlists_of_boards(path, netlist, arch, boards)
     about = SweepConditions(
         netlist=swept,
         arch=arch,
@@ -221,7 +248,7 @@ def sweep(
 
 
 def _netlists_of_boards(
-    path: str, netlist: Netlist, arch: str | None, boards: Sequence[str]
+    path: str, netlist: Netlist, arch: str | None, boards: Iterable[str]
 ) -> Mapping[str | None, Netlist]:
     """Return a netlist file as it is for the chips of each board, by their architecture, for machines that do not have
     the file; `netlist` is what it is for `arch`. Boards that it cannot be for are left out."""
@@ -302,13 +329,15 @@ def _netlist_for(about: SweepConditions, board: str) -> Netlist | BudaError:
 def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Point:
     """Return the figures of a netlist at one point, or why it has none there."""
     settings, is_detailed = task
-    parameters = {name: text for name, text in settings.items() if name not in AXES}
+    swept = {name: text for name, text in settings.items() if name not in AXES}
     try:
+        programs = select_programs(netlist, about.programs)
+        parameters = {**with_declared_names(programs, about.parameters), **with_declared_names(programs, swept)}
         result = perf(
             netlist,
             programs=about.programs,
             board=settings.get("board", about.board),
-            parameters={**about.parameters, **parameters},
+            parameters=parameters,
             what_if={name: float(text) for name, text in settings.items() if name in WHAT_IF},
             grid=parse_grid(settings["grid"]) if "grid" in settings else None,
             harvest=parse_rows(settings.get("harvest", "")),

@@ -1,6 +1,6 @@
 """Names of the parameters that programs take, and of those that callers give (NETLIST 3.7)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from buda_emu.netlist.model import Netlist, Param, Program
@@ -79,6 +79,14 @@ def _hint(name: str, names: Iterable[str]) -> str:
     return ""
 
 
+def declared_name(name: str, names: Container[str]) -> str:
+    """Return a caller's name of a parameter with the `$` that may be left out; `names` are those that programs
+    declare."""
+    if name in names or name.startswith("$"):
+        return name
+    return f"${name}"
+
+
 def with_declared_names(
     programs: Iterable[Program], parameters: Mapping[str, T], also: Iterable[str] = ()
 ) -> dict[str, T]:
@@ -91,9 +99,7 @@ def with_declared_names(
     accepted = {*names, *also}
     declared: dict[str, T] = {}
     for name, value in parameters.items():
-        full_name = name
-        if name not in accepted and not name.startswith("$"):
-            full_name = f"${name}"
+        full_name = declared_name(name, accepted)
         if full_name not in accepted and isinstance(name, SettingsName):
             continue
         if full_name not in accepted:

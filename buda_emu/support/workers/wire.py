@@ -74,6 +74,7 @@ NAMES: Final[Mapping[str, str]] = {
         "BudaError DocumentError HostError HostTimeoutError InternalError NetlistError PackageError ProgramError "
         "RunCancelledError ScheduleError UnsupportedError VpuxError"
     ),
+    "buda_emu.support.options": "SettingsName",
     "buda_emu.support.stopped": "OpAtFault QueueState Round Stopped Transfer Wait",
     "buda_emu.support.workers.job": "Job Lost Shared Workers",
     "buda_emu.testing.injection.campaign": "Settings",
@@ -326,7 +327,7 @@ class _Writer:
         if "numpy" in sys.modules and isinstance(value, (np.ndarray, np.generic)):
             return self._array(cast("Any", value))
         if isinstance(value, str):
-            return ["str", str(value)]
+            return self._text(value)
         if isinstance(value, PurePath):
             return ["path", str(value)]
         of = class_by_type(cast("type[Any]", type(value)))
@@ -335,6 +336,14 @@ class _Writer:
             state = [self.encode(part, shared) for part in (list(value.args), dict(value.__dict__))]
             return ["error", number, *state]
         return ["object", number, *(self.encode(part, shared) for part in of.values(value, _UNSET))]
+
+    def _text(self, value: str) -> Any:
+        """Write an instance of a subclass of `str`: with its class if that is listed, else as a text alone."""
+        kind = type(value)
+        if kind.__qualname__ not in NAMES.get(kind.__module__, "").split():
+            return ["str", str(value)]
+        number = self.classes.setdefault(class_by_type(kind).title, len(self.classes))
+        return ["text", number, str(value)]
 
     def _array(self, value: "np.ndarray[Any, Any] | np.generic") -> Any:
         """Write an array as the number of its buffer, its dtype and its shape. Raises TypeError for other arrays than
@@ -453,8 +462,12 @@ class _Reader:
         return bytearray(self._buffer(parts[0]))
 
     def read_text(self, parts: Sequence[Any], _place: "_Place") -> Any:
-        """Read a text that was an instance of a subclass of `str`."""
+        """Read a text that was an instance of a subclass of `str` that is not listed."""
         return _text(parts[0])
+
+    def read_listed_text(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Make a text of a listed subclass of `str`, without a call of its `__init__`."""
+        return str.__new__(self._class(parts[0]).kind, _text(parts[1]))
 
     def read_path(self, parts: Sequence[Any], _place: "_Place") -> Any:
         """Read a path, as one of this system."""
@@ -549,6 +562,7 @@ _READERS: Final[Mapping[str, Callable[[_Reader, Sequence[Any], _Place], Any]]] =
     "bytes": _Reader.read_bytes,
     "bytearray": _Reader.read_bytearray,
     "str": _Reader.read_text,
+    "text": _Reader.read_listed_text,
     "path": _Reader.read_path,
     "array": _Reader.read_array,
     "number": _Reader.read_number,

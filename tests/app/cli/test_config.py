@@ -118,13 +118,23 @@ def test_other_verbs_report_only_the_chosen_findings(place, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("verb", ["perf", "run"])
+@pytest.mark.parametrize("verb", ["perf", "run", "faults"])
 def test_a_parameter_of_the_settings_is_for_the_netlists_that_take_it(verb, place, capsys):
     (place / "net.yaml").write_text(nop())
     (place / "buda-emu.toml").write_text(f'[{verb}]\nparam = ["elsewhere=2"]\n')
-    assert main([verb, "net.yaml"]) == 0
-    assert main([verb, "net.yaml", "--param", "elsewhere=3"]) == 2
+    words = [verb, "net.yaml"]
+    if verb == "faults":
+        words += ["--count", "2"]
+    assert main(words) == 0
+    assert main([*words, "--param", "elsewhere=3"]) == 2
     assert "no program takes the parameter $elsewhere" in capsys.readouterr().err
+
+
+def test_a_value_of_a_parameter_that_no_machine_reads_has_its_place_in_the_settings(place, capsys):
+    (place / "buda-emu.toml").write_text('[perf]\nparam = ["n=99999999999x"]\n')
+    assert main(["perf", "net.yaml"]) == 2
+    assert "buda-emu.toml: perf.param: " in (shown := capsys.readouterr().err)
+    assert "'99999999999x' does not fit a 32-bit signed integer" in shown
 
 
 def test_defaults_of_options(place, capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.emulator.options import parameter_texts, parse_parameter
+from buda_emu.emulator.options import parameter_texts, parse_parameter, parse_settings_parameter
 from buda_emu.support.errors import HostError, HostWarning
 
 
@@ -57,6 +57,15 @@ def test_a_text_that_the_reference_reads_in_part(text, number):
         assert parameter_texts({"p": text}) == {"p": number}
     with pytest.raises(HostError, match=f"'{text}' is not an integer: the machine would read {number}"):
         parse_parameter(f"p={text}")
+
+
+def test_an_integer_that_is_too_large_and_is_read_in_part():
+    text = "99999999999x"
+    for read in (parse_parameter, parse_settings_parameter):
+        with pytest.raises(HostError, match=f"'{text}' does not fit a 32-bit signed integer"):
+            read(f"n={text}")
+    with pytest.raises(HostError, match="does not fit a 32-bit signed integer"):
+        parameter_texts({"n": text})
 
 
 @pytest.mark.parametrize("value", [1.9, 0.5])

@@ -19,6 +19,7 @@ import pytest
 import buda_emu as be
 from buda_emu.netlist.load import load
 from buda_emu.support.errors import BudaError, HostError, HostTimeoutError, NetlistError, ProgramError
+from buda_emu.support.options import SettingsName
 from buda_emu.support.workers import job
 from buda_emu.support.workers import wire as classes
 from buda_emu.support.workers.actors import Actors
@@ -52,6 +53,22 @@ def test_values_arrive_as_they_were(value):
     back = unpack(pack(value))
     assert back == value
     assert type(back) is type(value)
+
+
+def test_who_gave_a_name_arrives_with_it():
+    """As a key, in a pair and as a value: a name of the settings may be one that a netlist does not have."""
+    name = SettingsName("$p")
+    keys, (pair,), value = unpack(pack(({name: 1, "$q": 2}, [(name, "1")], name)))
+    assert [type(key) for key in keys] == [SettingsName, str]
+    assert keys == {"$p": 1, "$q": 2}
+    assert (type(pair[0]), pair) == (SettingsName, ("$p", "1"))
+    assert (type(value), value) == (SettingsName, "$p")
+    title = "buda_emu.support.options:SettingsName"
+    for broken in (["text", 0, 3], ["text", 1, "$p"], ["text", 0], ["object", 0]):
+        with pytest.raises(MessageError):
+            unpack(message(broken, [title]))
+    with pytest.raises(MessageError):
+        unpack(message(["text", 0, "$p"], ["buda_emu.support.workers.job:Workers"]))
 
 
 def test_arrays_arrive_with_their_bits():

@@ -14,6 +14,7 @@ import buda_emu as be
 from buda_emu.app.api.faults import Maker, Settings, Subject
 from buda_emu.app.api.run_netlist import run_netlist
 from buda_emu.emulator.runtime.graph.steps import Run
+from buda_emu.support.options import SettingsName
 from buda_emu.testing import generate
 from buda_emu.testing.injection.corrupt import spoils, tiles_of_core
 from buda_emu.testing.injection.fault import KINDS, Fault
@@ -224,6 +225,28 @@ def test_words_are_checked():
         be.faults(ATTENTION, 1, settings=Settings(only="softmaxx"))
     with pytest.raises(be.UnsupportedError, match="do not fit the memory limit"):
         be.faults(Subject(ATTENTION, machine={"memory_limit": 1_200_000}), 1)
+
+
+def test_parameters_are_pairs():
+    def effects(parameters):
+        return be.faults(Subject(ATTENTION, parameters=parameters), 2).effects
+
+    assert effects(None) == effects(())
+    assert effects({"p_loop_count": 1}) == effects([("p_loop_count", 9), ("p_loop_count", 1)]) != effects(None)
+    for parameters in (["ab"], [("p", 1, 2)], [3]):
+        with pytest.raises(be.HostError, match="is no parameter: expected a pair"):
+            be.faults(Subject(ATTENTION, parameters=parameters), 1)
+    with pytest.raises(be.HostError, match=r"parameters are pairs such as .*, not int"):
+        be.faults(Subject(ATTENTION, parameters=3), 1)
+
+
+def test_a_parameter_of_the_settings_that_no_program_takes_is_left_out_by_all_workers():
+    given = Subject(ATTENTION, parameters=((SettingsName("$elsewhere"), "1"),))
+    alone = be.faults(ATTENTION, 70)
+    for workers in (1, 2):
+        assert be.faults(given, 70, workers=workers).effects == alone.effects
+    with pytest.raises(be.HostError, match=r"no program takes the parameter \$elsewhere"):
+        be.faults(Subject(ATTENTION, parameters=((SettingsName("$elsewhere"), "1"), ("$elsewhere", "2"))), 1)
 
 
 def test_wilson():

@@ -1,11 +1,13 @@
 """A fault made in the debugger does what the campaign says."""
 
+import shlex
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from buda_emu.app.cli.main import main
 from buda_emu.support.errors import HostError
 from buda_emu.testing.injection.corrupt import spoils
 from example_netlists import DIRECTORY
@@ -48,6 +50,22 @@ def test_the_script_makes_the_same_outputs(tmp_path, number):
     clean = [float(np.mean(found.trace.nodes[node].value, dtype=np.float64)) for node in nodes]
     assert values == pytest.approx(expected, rel=6e-6)
     assert values != pytest.approx(clean, rel=6e-6)
+
+
+def test_the_command_names_the_parameters_that_are_taken(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "buda-emu.toml").write_text('[faults]\nparam = ["elsewhere=2", "p_loop_count=4"]\n')
+    words = ["--place", "dram,l1", "--replay", "10", "-o", str(folder)]
+    parameters = ["--param", "p_loop_count=3", "--param", "p_loop_count=2"]
+    assert main(["faults", ATTENTION, *words, *parameters, "--program", "run_fwd"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "in the debugger: " in line)
+    _, *command = shlex.split(line.partition("in the debugger: ")[2])
+    script = str(folder / "fault-10.txt")
+    options = ["--precision", "format", "--param", "p_loop_count=2", "--program", "run_fwd", "-x", script]
+    assert command == ["debug", ATTENTION, *options]
+    assert main([*command, "--batch", "-q", "-e", "continue"]) == 0
 
 
 def test_what_the_debugger_cannot_make_is_said():

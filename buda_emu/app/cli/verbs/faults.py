@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from buda_emu.app.api.faults import Budget, Maker, Settings, Subject, campaign_i
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_printable, write_text
 from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.emulator.image.opened import netlist_of
-from buda_emu.emulator.options import Machine, Memory, SharedWork
+from buda_emu.emulator.inputs.entries import select_programs
+from buda_emu.emulator.options import Machine, Memory, SharedWork, gather_parameters
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.program.parameters import with_declared_names
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 from buda_emu.support.columns import csv_text
 from buda_emu.support.errors import Exit, HostError
@@ -30,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
         args,
         path=args.file,
         programs=tuple(args.program),
-        parameters=tuple(dict(args.param).items()),
+        parameters=tuple(gather_parameters(args.param).items()),
         machine=Machine(**read_options(args, Memory)),
     )
     if args.replay is not None:
@@ -116,15 +119,25 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
     write_file(file, lambda stream: _save_array(stream, steps.values))
     script = folder / f"fault-{args.replay}.txt"
     write_text(script, "".join(f"{command}\n" for command in steps.commands(str(file))))
-    options = [f"--precision {args.precision}", *(f"--param {name}={value}" for name, value in args.param)]
-    options += [f"--program {name}" for name in args.program]
-    if args.arch:
-        options.append(f"--arch {args.arch}")
-    command = f"buda-emu debug {args.file} {' '.join(options)} -x {script}"
+    command = _debug_command(subject, bench.trace.netlist, script)
     if args.inputs:
         command += f" --inputs DIR (the arrays of {args.inputs} as .npy files)"
     say(f"  in the debugger: {command}")
     return Exit.OK
+
+
+def _debug_command(subject: Subject, netlist: Netlist, script: Path) -> str:
+    """Return the command that debugs the run of a campaign with a script, to be pasted into a shell. It names those
+    parameters that the programs take."""
+    words = ["buda-emu", "debug", subject.path, "--precision", subject.precision]
+    programs = select_programs(netlist, subject.programs)
+    for name, value in with_declared_names(programs, dict(subject.parameters)).items():
+        words += ["--param", f"{name.removeprefix('$')}={value}"]
+    for name in subject.programs:
+        words += ["--program", name]
+    if subject.arch:
+        words += ["--arch", subject.arch]
+    return shlex.join([*words, "-x", str(script)])
 
 
 def _save_array(stream: Any, values: Any) -> None:

@@ -16,7 +16,7 @@ from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_
 from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.app.documents.kinds import documents_among, rule_kind
 from buda_emu.emulator.memory.host import machine_of_worker, usable_processors
-from buda_emu.emulator.options import Machine, Memory, memory_of
+from buda_emu.emulator.options import Machine, Memory, gather_parameters, memory_of
 from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
 from buda_emu.report.perf_against import describe_settings
@@ -82,9 +82,10 @@ def main(args: argparse.Namespace) -> int:
     is_covered = record_coverage(args, results)
     if args.format != "text":
         _print_for_programs(args.format, run, known_files)
-    for text in _unused_settings(args, results):
+    unused_settings, unmet = _unused_parameters(args, results)
+    for text in unused_settings:
         complain(f"buda-emu: {text}")
-    unmet = list(_unmet_choices(args, results))
+    unmet += _unmet_choices(args, results)
     for text in unmet:
         complain(f"buda-emu: {text}")
     if ended_by:
@@ -150,7 +151,7 @@ def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
         Settings,
         args,
         programs=tuple(args.program),
-        parameters=tuple(args.param),
+        parameters=tuple(gather_parameters(args.param).items()),
         machine=machine,
         per_op=args.per_op or report,
         detail=report,
@@ -266,7 +267,7 @@ def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
         "reference": str(args.reference) if args.reference is not None else None,
         "defaults": str(args.defaults) if args.defaults is not None else None,
         "programs": args.program,
-        "parameters": dict(args.param),
+        "parameters": gather_parameters(args.param),
         "timeout": args.timeout,
         "threshold": args.threshold,
     }
@@ -312,28 +313,26 @@ def _print_for_programs(form: str, run: TestRun, known_netlists: frozenset[str])
     write_printable("-", json.dumps(as_sarif(findings, rules, run.version), indent=1) + "\n")
 
 
-def _unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[tuple[str, str]]:
-    """Yield each parameter that no tested program takes, and a text that says so."""
+def _unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> tuple[list[str], list[str]]:
+    """Return a text for each parameter of the settings file that no tested program takes, and for each of the command
+    line, which is most likely misspelt."""
+    of_settings: list[str] = []
+    of_command_line: list[str] = []
     ran = [case for case in results if case.programs]
-    for name in dict.fromkeys(name for name, _ in args.param):
-        if ran and not any(name in case.parameters for case in ran):
-            parameter_names = sorted({parameter for case in ran for parameter in case.parameters})
-            yield name, f"no tested program takes the parameter {name}{hint_in_parentheses(name, parameter_names)}"
-
-
-def _unused_settings(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[str]:
-    """Yield a text for each parameter of the settings file that no tested program takes."""
-    given = {name for name, _ in args.param if not isinstance(name, SettingsName)}
-    for name, text in _unused_parameters(args, results):
-        if name not in given:
-            yield f"{text}; it is of the settings, `param` of [test]"
+    parameter_names = sorted({parameter for case in ran for parameter in case.parameters})
+    for name in gather_parameters(args.param):
+        if not ran or name in parameter_names:
+            continue
+        text = f"no tested program takes the parameter {name}{hint_in_parentheses(name, parameter_names)}"
+        if isinstance(name, SettingsName):
+            of_settings.append(f"{text}; it is of the settings, `param` of [test]")
+        else:
+            of_command_line.append(text)
+    return of_settings, of_command_line
 
 
 def _unmet_choices(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[str]:
-    """Yield a text for each choice of the command line that no netlist meets, since it is most likely misspelt: a
-    parameter that no tested program takes, and anything because of which all netlists are skipped."""
-    given = {name for name, _ in args.param if not isinstance(name, SettingsName)}
-    yield from (text for name, text in _unused_parameters(args, results) if name in given)
+    """Yield a text for anything of the command line because of which all netlists are skipped."""
     reasons = Counter(case.message for case in results)
     if results and not args.only_documents and all(case.status == "skipped" for case in results):
         yield f"nothing was tested: {reasons.most_common(1)[0][0]}"

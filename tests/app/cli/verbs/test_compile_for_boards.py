@@ -88,6 +88,22 @@ def test_a_model_is_placed_for_each_board_of_a_sweep(model, tmp_path, capsys):
         assert (point["problem"], point["cycles"]) == ("", expected.cycles)
 
 
+def test_a_parameter_of_a_model_is_swept_with_its_dollar(model, tmp_path, capsys):
+    """Only the compiled programs tell which they take; each point is held against them."""
+    words = ["perf", str(model), "--board", "n150", "--json", str(tmp_path / "s.json"), "--sweep"]
+    assert main([*words, "$p_loop_count=1,2"]) == 0
+    points = json.loads((tmp_path / "s.json").read_text())["points"]
+    netlist = be.compile(str(model), board="n150").netlist
+    for point in points:
+        expected = be.perf(netlist, board="n150", parameters={"p_loop_count": point["$p_loop_count"]})
+        assert (point["problem"], point["cycles"]) == ("", expected.cycles)
+    assert main([*words, "$elsewhere=1"]) == 2
+    assert "no program takes the parameter $elsewhere" in words_of(capsys)
+    assert main([*words, "clok=1"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "nor a parameter of a model, written with its $ (did you mean 'clock'?)" in said
+
+
 def test_a_model_without_a_board_to_place_it_for(model, capsys):
     assert main(["perf", str(model), "--sweep", "clock=500"]) == 2
     assert "it is placed for each board of --sweep board=n150,n300" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from buda_emu.app.cli.main import main
 from buda_emu.app.cli.verbs import perf as perf_verb
 from buda_emu.report.sweep import sweep_table
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import SettingsName
 from example_netlists import DIRECTORY
 from report.unpacked import unpack_page
 
@@ -122,6 +123,36 @@ def test_processes_do_not_change_the_result():
     assert [point.cycles is None for point in one] == [False, True] * 3
 
 
+@pytest.mark.parametrize("name", ["p_loop_count", "$p_loop_count"])
+@pytest.mark.parametrize("option", ["p_loop_count", "$p_loop_count"])
+def test_an_axis_goes_before_the_parameter_of_all_points(name, option):
+    points = sweep(ATTENTION, {name: (1, 2.0)}, parameters={option: 4})
+    assert [point.settings for point in points] == [{name: "1"}, {name: "2"}]
+    singles = [model(ATTENTION, parameters={"p_loop_count": count}).cycles for count in (1, 2)]
+    assert [point.cycles for point in points] == singles
+
+
+def test_a_parameter_of_the_settings_that_no_program_takes_is_left_out_by_all_workers():
+    axes = {"clock": ("500", "800", "1000", "2000")}
+    alone = sweep(ATTENTION, axes)
+    parameters = {SettingsName("$elsewhere"): "2"}
+    assert sweep(ATTENTION, axes, parameters=parameters) == alone
+    assert sweep(ATTENTION, axes, parameters=parameters, workers=2) == alone
+    (refused,) = sweep(ATTENTION, {"clock": 500}, parameters={"$elsewhere": "2"})
+    assert "no program takes the parameter $elsewhere" in refused.problem
+
+
+@pytest.mark.parametrize("values", [b"12", bytearray(b"1"), {"500": 1}, {500, 1000}, frozenset({500})])
+def test_values_without_an_order_are_refused(values):
+    with pytest.raises(HostError, match="--sweep clock: expected a value or a list of values"):
+        points_of({"clock": values})
+
+
+def test_a_fraction_is_no_value_of_a_parameter():
+    with pytest.raises(HostError, match=r"parameter p_loop_count is 1\.9: expected an integer"):
+        sweep(ATTENTION, {"p_loop_count": [1, 1.9]})
+
+
 def test_a_parameter_and_harvested_rows(tmp_path):
     assert run_perf(ATTENTION, "-q", "--sweep", "harvest=11;10,11", "--csv", tmp_path / "s.csv") == 0
     rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
@@ -142,6 +173,10 @@ def test_a_parameter_and_harvested_rows(tmp_path):
         (["harvest=2;x"], "harvest 'x'"),
         (["board=n15"], "no board 'n15'"),
         (["$nothing=1"], "'$nothing' is not one of clock"),
+        (["p_loop_cont=1"], "nor a parameter of the programs ($p_loop_count) (did you mean '$p_loop_count'?)"),
+        (["p_loop_count=1", "$p_loop_count=2"], "$p_loop_count is swept twice, with and without $"),
+        (["p_loop_count=1,1.9"], "--sweep p_loop_count: '1.9' is not an integer: the machine would read 1"),
+        (["$p_loop_count=x"], "--sweep $p_loop_count: operand 'x' is neither a number"),
     ],
 )
 def test_axes_that_are_wrong(words, said, monkeypatch, capsys):
