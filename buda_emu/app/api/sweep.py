@@ -32,6 +32,8 @@ MOST_DETAILED: Final = 40
 """Points of a sweep whose ops a page compares with those of the first one."""
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
 """The names of axes; parameters of programs are axes, too."""
+_NO_LISTS: Final[tuple[type[Any], ...]] = (bytes, bytearray, memoryview, Mapping, set, frozenset)
+"""Collections whose members are no values, or have no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,9 @@ def _require_axes(names: Iterable[str], parameters: Collection[str] | None) -> N
 def _value_texts(name: str, values: object) -> tuple[str, ...]:
     """Return the values of an axis as texts. Raises HostError for an axis without values, for values without an order,
     and for a value that is wrong whatever the netlist is."""
-    if isinstance(values, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
-        raise HostError(f"--sweep {name}: expected a value or a list of values, not {type(values).__name__}")
+    title = type(values).__name__
+    if isinstance(values, _NO_LISTS):
+        raise HostError(f"--sweep {name}: expected a value or a list of values, not {title}")
     members: Iterable[object] = (values,)
     if isinstance(values, Iterable) and not isinstance(values, str):
         members = cast("Iterable[object]", values)

@@ -53,18 +53,17 @@ def test_the_script_makes_the_same_outputs(tmp_path, number):
 
 
 def test_the_command_names_the_parameters_that_are_taken(tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "a folder"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    (folder / "buda-emu.toml").write_text('[faults]\nparam = ["elsewhere=2", "p_loop_count=4"]\n')
-    words = ["--place", "dram,l1", "--replay", "10", "-o", str(folder)]
+    monkeypatch.chdir(tmp_path)
+    netlist = "the net.yaml"
+    (tmp_path / netlist).write_bytes((DIRECTORY / "attention.yaml").read_bytes())
+    (tmp_path / "buda-emu.toml").write_text('[faults]\nparam = ["elsewhere=2", "p_loop_count=4"]\n')
+    words = ["--place", "dram,l1", "--replay", "10", "-o", "out"]
     parameters = ["--param", "p_loop_count=3", "--param", "p_loop_count=2"]
-    assert main(["faults", ATTENTION, *words, *parameters, "--program", "run_fwd"]) == 0
+    assert main(["faults", netlist, *words, *parameters, "--program", "run_fwd"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "in the debugger: " in line)
     _, *command = shlex.split(line.partition("in the debugger: ")[2])
-    script = str(folder / "fault-10.txt")
-    options = ["--precision", "format", "--param", "p_loop_count=2", "--program", "run_fwd", "-x", script]
-    assert command == ["debug", ATTENTION, *options]
+    options = ["--precision", "format", "--param", "p_loop_count=2", "--program", "run_fwd", "-x", "out/fault-10.txt"]
+    assert command == ["debug", netlist, *options]
     assert main([*command, "--batch", "-q", "-e", "continue"]) == 0
 
 
