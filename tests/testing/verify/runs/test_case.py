@@ -258,7 +258,7 @@ def test_every_setting_but_those_without_effect_is_in_the_command():
         threshold=0.5,
     )
     case = Case("a b.yaml", "a b.yaml", None, ContentFiles("the dir", {}), ("d.yaml", b""), settings)
-    assert shlex.split(case.command) == [
+    assert shlex.split(case.command()) == [
         "buda-emu",
         "test",
         "a b.yaml",
