@@ -32,9 +32,12 @@ def parse_parameter(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
         raise HostError(f"{text!r} is not NAME=VALUE")
-    require_parameter_value(value)
     if "$" not in name:
         name = f"${name}"
+    try:
+        require_parameter_value(value)
+    except HostError as error:
+        raise HostError(f"parameter {name}: {error}") from None
     return name, value
 
 
