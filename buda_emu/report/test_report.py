@@ -126,8 +126,9 @@ def _cell(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text on one line that Markdown shows as it stands: names in it can hold tags, links and pictures."""
-    escaped = re.sub(r"[\\`*_\[\]]", r"\\\g<0>", " ".join(text.split()))
+    """Return text on one line in which Markdown finds no tags, links and pictures, whatever names it holds. Underscores
+    stay: within words they mean nothing."""
+    escaped = re.sub(r"[\\`*\[\]]", r"\\\g<0>", " ".join(text.split()))
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
