@@ -11,7 +11,7 @@
 Importing the package is cheap: numpy, numba and PyYAML are imported with the first name that needs them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.support.errors import (
     BudaError,
@@ -28,7 +28,7 @@ from buda_emu.support.errors import (
     UnsupportedError,
     VpuxError,
 )
-from buda_emu.support.lazy import lazy, lazy_names
+from buda_emu.support.lazy import lazy_names
 from buda_emu.support.moved import keep_old_names
 from buda_emu.support.version import __version__
 
@@ -130,8 +130,7 @@ __all__ = [
 ]
 
 keep_old_names()
-_suggest: Any = lazy("buda_emu.support.checker.suggest")
-__getattr__, _ = lazy_names(__name__, _LAZY, lambda name, names: _suggest.hint_in_parentheses(name, names))
+__getattr__, _ = lazy_names(__name__, _LAZY)
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ from buda_emu.netlist.model import Allocate, Deallocate, Declare, Execute, Instr
 from buda_emu.netlist.nodes import Mapping, Node, Scalar
 from buda_emu.netlist.sourced import evolve
 from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.text import list_first
 
 SIZE = "$c_microbatch_size"
 """The variable that holds the number of inputs of a round; front ends move pointers by it (FRONTEND 5)."""
@@ -140,10 +141,7 @@ def template_findings(text: str, path: str, root: Node | None) -> list[Diagnosti
             names[match[0]] = None
     if not names or (root is not None and not _has_placeholder(root)):
         return []
-    listing = ", ".join(list(names)[:8])
-    if len(names) > 8:
-        listing += f" and {len(names) - 8} more"
-    message = f"this is a template, not a netlist: {listing} must be filled in"
+    message = f"this is a template, not a netlist: {list_first(names, 8)} must be filled in"
     line, column = first
     return [
         Diagnostic(

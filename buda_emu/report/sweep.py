@@ -213,8 +213,8 @@ def _notes_of_quickest(points: Sequence[PointFigures]) -> dict[int, str]:
     note = " (least ms)"
     if len({points[number].inputs for number in paces}) > 1:
         note = " (most inputs per second)"
-    most = max(paces.values(), default=0.0)
-    return {number: note for number, pace in paces.items() if pace >= most * (1 - _SAME)}
+    quickest = max(paces.values(), default=0.0)
+    return {number: note for number, pace in paces.items() if pace >= quickest * (1 - _SAME)}
 
 
 def sweep_chart(

@@ -1,6 +1,6 @@
 """Lazy imports: modules, and the public names of a package, are imported on first use."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -27,16 +27,12 @@ def lazy(name: str) -> Any:
     return _Lazy(name)
 
 
-def _without_hint(_name: str, _names: Iterable[str]) -> str:
-    """Return no hint."""
-    return ""
+_suggest: Any = lazy("buda_emu.support.checker.suggest")
 
 
-def lazy_names(
-    package: str, modules: Mapping[str, str], hint: Callable[[str, Iterable[str]], str] = _without_hint
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose public names are imported on first use. `modules`: the
-    module of each name; `hint` returns what follows the message about a name that is none of them."""
+    module of each name; the error for any other name suggests the one that was probably meant."""
     names = import_module(package).__dict__
 
     def get(name: str) -> Any:
@@ -45,7 +41,8 @@ def lazy_names(
         if name not in modules:
             suggestion = ""
             if not name.startswith("__"):  # Python itself asks for such names
-                suggestion = hint(name, [*modules, *(other for other in names if not other.startswith("_"))])
+                public_names = [*modules, *(other for other in names if not other.startswith("_"))]
+                suggestion = _suggest.hint_in_parentheses(name, public_names)
             raise AttributeError(f"module {package!r} has no attribute {name!r}{suggestion}")
         value = names[name] = getattr(import_module(modules[name]), name)
         return value

@@ -55,8 +55,8 @@ SendKernel = Callable[[KernelReport], object]
 """Sends what a worker process reports of a kernel to its caller."""
 
 
-def do_nothing(_: object) -> None:
-    """Do nothing with the argument: the default of parameters that take a callback."""
+def do_nothing(*_: object) -> None:
+    """Do nothing with the arguments: the default of parameters that take a callback."""
 
 
 @contextmanager

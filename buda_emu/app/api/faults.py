@@ -22,6 +22,7 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
 from buda_emu.support.options import names_of, with_options
+from buda_emu.support.progress import do_nothing
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse
 from buda_emu.support.workers.job import workers_of
@@ -209,8 +210,8 @@ def faults(
     effect_of = {effect.fault.number: effect for effect in known}
     for effect in effect_of.values():
         _require_of_campaign(effect, bench)
-    report_effects = done or _ignore
-    report_progress = progress or _ignore
+    report_effects = done or do_nothing
+    report_progress = progress or do_nothing
     stop = _WidthStop(numbers, bench.strata, budget.width)
     remaining: list[int] = []
     if not stop.is_reached(effect_of):
@@ -272,10 +273,6 @@ def _with_lists(settings: Settings) -> Settings:
     """Return settings in which a single name stands in a list."""
     kinds, places, protect = (names_of(words) for words in (settings.kinds, settings.places, settings.protect))
     return replace(settings, kinds=kinds, places=places, protect=protect)
-
-
-def _ignore(*_arguments: object) -> None:
-    """Do nothing, in place of a callback that the caller did not pass."""
 
 
 def _require_settings(settings: Settings) -> None:

@@ -189,8 +189,8 @@ def _first_largest(b: Builder, x: Node, *, kernel: Sequence[int], **options: Any
     out = read.shape[2 + len(kernel) :]
     flat = b.reshape(read, shape=(*x.shape[:2], prod(kernel), *out))
     hit = b.greater_equal(flat, b.reduce_largest(flat, axes=[2]), dtype="float32")
-    ones = b.constant(np.ones((1, 1, *x.shape[2:]), np.float32))
-    inside = b.reshape(b.windows(ones, kernel=kernel, **options), shape=(1, 1, prod(kernel), *out))
+    filled = b.constant(np.ones((1, 1, *x.shape[2:]), np.float32))
+    inside = b.reshape(b.windows(filled, kernel=kernel, **options), shape=(1, 1, prod(kernel), *out))
     if not inside.value.all():
         hit = b.multiply(hit, inside)
     return _first_of_taps(b, hit)

@@ -10,10 +10,10 @@ The instruction set is not public: instructions are moved and linked, never exec
 them. Importing is cheap: each name is imported when it is first used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.support.errors import PackageError
-from buda_emu.support.lazy import lazy, lazy_names
+from buda_emu.support.lazy import lazy_names
 
 if TYPE_CHECKING:
     from buda_emu.foreign.darwinn.dma import descriptors
@@ -56,6 +56,5 @@ __all__ = [
     "wrap",
 ]
 
-_suggest: Any = lazy("buda_emu.support.checker.suggest")
 _modules = {name: f"{__name__}.{module}" for name, module in _LAZY.items()}
-__getattr__, __dir__ = lazy_names(__name__, _modules, lambda name, names: _suggest.hint_in_parentheses(name, names))
+__getattr__, __dir__ = lazy_names(__name__, _modules)

@@ -10,9 +10,9 @@
 Nothing heavy is loaded before something is timed or executed.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from buda_emu.support.lazy import lazy, lazy_names
+from buda_emu.support.lazy import lazy_names
 
 if TYPE_CHECKING:
     from buda_emu.foreign.gemini.allocation import allocate, peak
@@ -34,5 +34,4 @@ _LAZY = {
 
 __all__ = ["IR", "Execution", "Timeline", "allocate", "execute", "load", "peak", "simulate"]
 
-_suggest: Any = lazy("buda_emu.support.checker.suggest")
-__getattr__, __dir__ = lazy_names(__name__, _LAZY, lambda name, names: _suggest.hint_in_parentheses(name, names))
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -13,6 +13,7 @@ from buda_emu.foreign.gemini.rules import check
 from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, pieces, round_up
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import list_first
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError
 
 Json = dict[str, Any]
@@ -35,9 +36,7 @@ def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
             ends = [word]
         for name in ends:
             if name not in names:
-                hint = near(name, names) or f"it has {', '.join(names[:_MOST_NAMES])}"
-                if not near(name, names) and len(names) > _MOST_NAMES:
-                    hint += f" and {len(names) - _MOST_NAMES} more"
+                hint = near(name, names) or f"it has {list_first(names, _MOST_NAMES)}"
                 raise HostError(f"the schedule has no layer {name!r} ({hint})")
         low = names.index(ends[0])
         high = names.index(ends[-1])

@@ -9,11 +9,11 @@
 Importing this loads no numpy: reader and rules do without, `run` imports it.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.foreign.vpux import arguments, layout
 from buda_emu.foreign.vpux.document import load, read
-from buda_emu.support.lazy import lazy, lazy_names
+from buda_emu.support.lazy import lazy_names
 
 if TYPE_CHECKING:
     from buda_emu.foreign.vpux.comparison import compare
@@ -28,5 +28,4 @@ _LAZY = {
 
 __all__ = ["arguments", "compare", "layout", "load", "read", "run", "serialize"]
 
-_suggest: Any = lazy("buda_emu.support.checker.suggest")
-__getattr__, __dir__ = lazy_names(__name__, _LAZY, lambda name, names: _suggest.hint_in_parentheses(name, names))
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

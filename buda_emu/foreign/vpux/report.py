@@ -265,23 +265,26 @@ def _doubt_lines(comparison: Comparison) -> Iterator[str]:
             yield f"  no task writes {plural(count, 'byte')} of output {number}"
 
 
+def _output_line(comparison: Comparison) -> str:
+    """Return whether the outputs of both runs are equal, and else where they first differ."""
+    output = comparison.output
+    if output is None and len(comparison.empty_outputs) == len(comparison.second.outputs):
+        return "DOUBTFUL: nothing was compared"
+    if output is None:
+        return f"outputs are equal ({plural(len(comparison.second.outputs), 'array')})"
+    if output.first < 0:
+        return f"output {output.output} has another size or is missing"
+    return (
+        f"output {output.output} differs first at byte {output.byte}: {output.second:#04x}, not "
+        f"{output.first:#04x}; {plural(output.count, 'byte')} in all"
+    )
+
+
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
     """Yield what `vpux run --compare` prints of the runs of two versions of a function: outputs, causes of a
     difference, new races, barriers and makespans."""
-    output = comparison.output
-    doubts = list(_doubt_lines(comparison))
-    if output is None and len(comparison.empty_outputs) == len(comparison.second.outputs):
-        yield "DOUBTFUL: nothing was compared"
-    elif output is None:
-        yield f"outputs are equal ({plural(len(comparison.second.outputs), 'array')})"
-    elif output.first < 0:
-        yield f"output {output.output} has another size or is missing"
-    else:
-        yield (
-            f"output {output.output} differs first at byte {output.byte}: {output.second:#04x}, not "
-            f"{output.first:#04x}; {plural(output.count, 'byte')} in all"
-        )
-    yield from doubts
+    yield _output_line(comparison)
+    yield from _doubt_lines(comparison)
     for difference in comparison.causes:
         yield f"  {difference.text}"
     if comparison.new_races:

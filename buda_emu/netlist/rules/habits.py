@@ -26,7 +26,7 @@ from buda_emu.netlist.yaml_text import parse_address
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.fix import replacing
-from buda_emu.support.checker.text import plural
+from buda_emu.support.checker.text import list_first, plural
 
 _LISTS = ("grid_loc", "grid_size", "mblock", "ublock", "inputs")
 _READ_AGAIN = ("loc", "dram", "host")
@@ -70,10 +70,8 @@ def copy_to_its_own_chip(ctx: Context, op: Op) -> Findings:
     hint = "read its operand instead"
     if away:
         missed = [reader.name for reader in readers if reader.target_device in away]
-        names = ", ".join(missed[:_NAMED_READERS])
-        if len(missed) > _NAMED_READERS:
-            names += f" and {len(missed) - _NAMED_READERS} more"
-        message += f": it does not reach {names} of chip {', '.join(map(str, away))}"
+        chips = ", ".join(map(str, away))
+        message += f": it does not reach {list_first(missed, _NAMED_READERS)} of chip {chips}"
         hint = "name the chip that reads it"
     if len(away) == 1:
         hint = replacing(f"did you mean {away[0]}?", str(op.target_device), str(away[0]))

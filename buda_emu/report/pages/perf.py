@@ -48,7 +48,7 @@ from buda_emu.report.terminal.epoch_columns import EPOCHS, OPS, EpochRow, OpRow,
 from buda_emu.report.terminal.perf import memory_lines, program_sentences
 from buda_emu.report.terminal.plain_table import cut
 from buda_emu.report.terminal.text import number, percent, whole
-from buda_emu.support.checker.text import plural
+from buda_emu.support.checker.text import list_first, plural
 
 MOST_LINES: Final = 40
 """Lines shown of one entry of the netlist."""
@@ -384,10 +384,7 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
 
 def _list_names(names: Sequence[str]) -> str:
     """Return the first few of many names as text, and the number of the others, which perf.json lists."""
-    text = ", ".join(cut(name, _SHORT) for name in names[:_MOST_NAMED])
-    if len(names) > _MOST_NAMED:
-        return f"{text} and {len(names) - _MOST_NAMED} more"
-    return text
+    return list_first([cut(name, _SHORT) for name in names], _MOST_NAMED)
 
 
 def _linked_name(unit: str) -> str:

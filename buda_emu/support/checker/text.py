@@ -1,5 +1,8 @@
 """Pieces of messages: names and values of a document, short, on one line, printable; counts."""
 
+from collections.abc import Collection
+from itertools import islice
+
 _SHOWN = 160  # characters of a name or value in a message
 _CONSONANT_Y = tuple(f"{letter}y" for letter in "bcdfghjklmnpqrstvwxz")
 
@@ -30,6 +33,15 @@ def one_line(text: str) -> str:
         else:
             escaped.append(character.encode("unicode_escape").decode())
     return "".join(escaped)
+
+
+def list_first(names: Collection[str], most: int) -> str:
+    """Return the first names of a list for a message, `most` at most, and how many others there are: `a, b and 3
+    more`."""
+    listed = ", ".join(islice(names, most))
+    if len(names) > most:
+        return f"{listed} and {len(names) - most} more"
+    return listed
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

@@ -63,34 +63,23 @@ def main(args: argparse.Namespace) -> int:
         complain(f"buda-emu: warning: {text}")
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
-    if not args.quiet:
-        _print_summary(compiled)
-    if args.explain:
-        _print_explanation(compiled)
-    if not args.quiet:
-        say_lines(f"wrote {path}" for path in paths)
+    _print_results(args, compiled, paths)
     return 0
 
 
-def _print_explanation(compiled: CompiledModel | PartedModel) -> None:
-    """Print the report on the placement of the ops of the device, or that the host runs all of them."""
-    if isinstance(compiled, CompiledModel):
-        say(compiled.report())
-    elif compiled.compiled is not None:
-        say(compiled.compiled.report())
-    else:
+def _print_results(args: argparse.Namespace, compiled: CompiledModel | PartedModel, paths: Iterable[Path]) -> None:
+    """Print a few lines on what was compiled, with --explain the report on its placement, and the files."""
+    on_device = compiled if isinstance(compiled, CompiledModel) else compiled.compiled
+    if not args.quiet:
+        say_lines((summary(compiled),) if isinstance(compiled, CompiledModel) else parts_lines(compiled))
+        if on_device is not None:
+            say_lines(placement_hints(on_device.placement))
+    if args.explain and on_device is not None:
+        say(on_device.report())
+    elif args.explain:
         say("the host runs every operator of this model, so nothing was placed")
-
-
-def _print_summary(compiled: CompiledModel | PartedModel) -> None:
-    """Print a few lines on what was compiled."""
-    if isinstance(compiled, CompiledModel):
-        say(summary(compiled))
-        say_lines(placement_hints(compiled.placement))
-        return
-    say_lines(parts_lines(compiled))
-    if compiled.compiled is not None:
-        say_lines(placement_hints(compiled.compiled.placement))
+    if not args.quiet:
+        say_lines(f"wrote {path}" for path in paths)
 
 
 def placement_hints(placement: Placement) -> Iterator[str]:

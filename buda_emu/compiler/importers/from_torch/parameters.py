@@ -23,7 +23,7 @@ from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.importers.from_torch.trace import array_of
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural
+from buda_emu.support.checker.text import list_first, plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.strict_json import NameTwiceError, each_name_once
@@ -357,12 +357,8 @@ def _mismatch_text(missing: list[str], unknown: list[str]) -> str:
 
 
 def _list_names(names: list[str]) -> str:
-    """Write the first names of a list, and how many more there are."""
-    if len(names) > _NAMED:
-        remainder = f" and {len(names) - _NAMED} more"
-    else:
-        remainder = ""
-    return ", ".join(map(printable_name, names[:_NAMED])) + remainder
+    """Return the first names of a list, printable, and how many more there are."""
+    return list_first([printable_name(name) for name in names], _NAMED)
 
 
 def _check_tensor(path: Path, name: str, tensor: Any, expected: Any) -> None:

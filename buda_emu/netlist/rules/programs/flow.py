@@ -2,7 +2,7 @@
 V292."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Final
 
 from buda_emu.netlist.flow import notes_of
@@ -12,6 +12,7 @@ from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.programs.steps import SHOWN, hint_for_useless, needs_settings, queues_without_settings
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check, rule
 from buda_emu.spec.varinst import is_variable, stored_name
+from buda_emu.support.checker.text import list_first
 
 rule(
     "V270",
@@ -306,11 +307,7 @@ def read_without_settings(ctx: Context, program: Program) -> Findings:
             reads = ctx.read.get(step.graph, frozenset())
             missing = [name for name in sorted(reads - named) if _may_go_without_settings(ctx, name, step.graph)]
             if missing:
-                if len(missing) > SHOWN:
-                    ending = f" and {len(missing) - SHOWN} more"
-                else:
-                    ending = ""
-                message = f"execute of {step.graph} lacks settings for {', '.join(islice(missing, SHOWN))}{ending}"
+                message = f"execute of {step.graph} lacks settings for {list_first(missing, SHOWN)}"
                 yield Finding(step.at("graph_name"), f"{message}, which it reads: their pointers stay where they were")
 
 

@@ -5,7 +5,6 @@ Only the last body of a program name is checked (11.1 A16); the model holds no o
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from itertools import islice
 
 from buda_emu.netlist.flow.variables import operand_mark
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
@@ -15,6 +14,7 @@ from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_ch
 from buda_emu.spec.varinst import OPCODES
 from buda_emu.support.checker.fix import removing, replacing
 from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import list_first
 
 SHOWN = 4
 """How many names a message lists."""
@@ -364,14 +364,10 @@ def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], w
     for step, graph in _intact_executes(ctx, program):
         names = needed.get(graph.name, {})
         named = {setting.queue for setting in step.queue_settings}
-        missing = len(names) - len(named & names.keys())
-        if missing:
-            some = ", ".join(islice((name for name in names if name not in named), SHOWN))
-            if missing > SHOWN:
-                ending = f" and {missing - SHOWN} more"
-            else:
-                ending = ""
-            yield Finding(step.at("graph_name"), f"execute of {graph.name} lacks settings for {some}{ending}, {why}")
+        if not names.keys() <= named:
+            missing = [name for name in names if name not in named]
+            message = f"execute of {graph.name} lacks settings for {list_first(missing, SHOWN)}, {why}"
+            yield Finding(step.at("graph_name"), message)
 
 
 def _executes(program: Program) -> Iterator[Execute]:

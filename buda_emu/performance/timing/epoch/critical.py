@@ -18,6 +18,7 @@ from buda_emu.performance.timeline.schedule import CriticalTask
 from buda_emu.performance.timing.epoch.result import HOST_LINK, Busy, EpochTiming
 from buda_emu.performance.timing.transfers.flows import CHANNEL, Flow, channel_name
 from buda_emu.performance.timing.transfers.noc import Path
+from buda_emu.support.checker.text import list_first
 
 Kind = Literal["op", "transfer", "memory"]
 Cause = Literal["own work", "data", "room", "start"]
@@ -182,7 +183,7 @@ def chain_sentence(steps: tuple[CriticalStep, ...], limit: int = 3, assumed: str
     else:
         remainder = ""
     if steps[0].alike:
-        alike = f"; as long as the first: {_first_names(steps[0].alike)}"
+        alike = f"; as long as the first: {list_first(steps[0].alike, _NAMED)}"
     else:
         alike = ""
     if assumed:
@@ -194,14 +195,6 @@ def chain_sentence(steps: tuple[CriticalStep, ...], limit: int = 3, assumed: str
 
 _NAMED: Final = 3
 """Names in a sentence, whose rest is a number: a cell of a table holds it."""
-
-
-def _first_names(names: Sequence[str]) -> str:
-    """Return the first names of a list, and how many there are beside them."""
-    listed = ", ".join(names[:_NAMED])
-    if len(names) > _NAMED:
-        return f"{listed} and {len(names) - _NAMED} more"
-    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +241,7 @@ class Contention:
 
     def _list_users(self) -> str:
         """Return the streams with the greatest shares as text, and the number of the others."""
-        named = ", ".join(f"{user.name} {100 * user.share:.0f} %" for user in self.users[:_NAMED])
-        if len(self.users) > _NAMED:
-            return f"{named} and {len(self.users) - _NAMED} more"
-        return named
+        return list_first([f"{user.name} {100 * user.share:.0f} %" for user in self.users], _NAMED)
 
 
 def contention(

@@ -107,9 +107,9 @@ def check_links(collective: Collective, chip: Device) -> None:
     if not chip.neighbour_links:
         raise UnsupportedError(f"collective: {chip.title} has no Ethernet links to other chips")
     neighbours = min(collective.chips - 1, 2)
-    most = len(chip.eth_cores) // neighbours
-    if collective.links is not None and collective.links > most:
-        message = f"collective: {collective.links} links of each hop; {chip.title} has at most {most}"
+    links_available = len(chip.eth_cores) // neighbours
+    if collective.links is not None and collective.links > links_available:
+        message = f"collective: {collective.links} links of each hop; {chip.title} has at most {links_available}"
         raise HostError(f"{message} to each of {neighbours} neighbours")
 
 
