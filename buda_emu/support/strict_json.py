@@ -2,6 +2,7 @@
 
 The standard library takes NaN, keeps the last of two values with one name, and turns any number of digits into an
 integer. None of this is in a file that this package wrote: it is damage, and is refused before it changes a result.
+`strict` makes data that such a file can hold.
 """
 
 import json
@@ -99,3 +100,14 @@ def _real(text: str) -> float:
 def _constant(text: str) -> float:
     """Raise ValueError for NaN and infinities, which are not in JSON."""
     raise ValueError(f"{text} is not a number")
+
+
+def strict(value: Any) -> Any:
+    """Return the same plain data with null for floats that are not finite."""
+    if isinstance(value, dict):
+        return {key: strict(element) for key, element in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        return [strict(element) for element in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -136,7 +136,7 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
             continue
         module = import_module(_ARGUMENTS_OF_KINDS.get(name) or f"{_FOLDER_OF[name]}.{name}")
         work = module.__name__.replace(".arguments.", ".verbs.")
-        verb_parser = add_verb(verbs, name, Verb(line, module.EXAMPLE, module.add_arguments), work)
+        verb_parser = add_verb(verbs, name, Verb(line, module.EXAMPLE, module.add_arguments, f"{work}:main"))
         for leaf in verb_parser.leaves():
             general = leaf.add_argument_group("of every verb")
             add_shared(general, "--color", "--config")

@@ -185,7 +185,7 @@ def say_json(content: Mapping[str, Any]) -> None:
     """Print a result as strict JSON with the version of its schema; figures that are not finite become null."""
     import json
 
-    from buda_emu.report.machine_readable.strict import strict
+    from buda_emu.support.strict_json import strict
 
     say(json.dumps({"schema_version": RESULT_VERSION, **strict(dict(content))}, indent=1, allow_nan=False))
 

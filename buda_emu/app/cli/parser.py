@@ -124,23 +124,26 @@ class ExampleParser(argparse.ArgumentParser):
 
 
 class Verb(NamedTuple):
-    """A verb of the command: its help line, an example, and the function that declares its arguments."""
+    """A verb of the command: its help line, an example, the function that declares its arguments, and, written
+    `module:name`, the function that does its work."""
 
     line: str
     example: str
     add_arguments: "Callable[[ExampleParser], None]"
+    work: str
 
 
-def add_verb(verbs: Any, name: str, verb: Verb, work: str) -> ExampleParser:
-    """Add the parser of a verb. The function `main` of the module `work` does its work; the module is imported when the
-    verb is called. A flag can choose another module (`alternative_work`)."""
+def add_verb(verbs: Any, name: str, verb: Verb) -> ExampleParser:
+    """Add the parser of a verb. The module of its work is imported when the verb is called. A flag can choose other
+    work (`alternative_work`)."""
     verb_parser: ExampleParser = verbs.add_parser(name, help=verb.line, description=verb.line, example=verb.example)
     verb.add_arguments(verb_parser)
 
     def run_verb(args: argparse.Namespace) -> int:
         """Import the module that does the verb's work, which keeps start-up short, and run it; the result is the exit
         code."""
-        return import_module(args.work or work).main(args)
+        module, _, function = (args.work or verb.work).partition(":")
+        return getattr(import_module(module), function)(args)
 
     verb_parser.set_defaults(verb=run_verb, work=None, default_of=verb_parser.get_default)
     return verb_parser
@@ -149,11 +152,11 @@ def add_verb(verbs: Any, name: str, verb: Verb, work: str) -> ExampleParser:
 def alternative_work(module: str) -> dict[str, Any]:
     """Return the arguments of `add_argument` for a flag with which the verb runs another module of `cli.verbs`, without
     importing the rest."""
-    return {"action": "store_const", "dest": "work", "const": f"buda_emu.app.cli.verbs.{module}"}
+    return {"action": "store_const", "dest": "work", "const": f"buda_emu.app.cli.verbs.{module}:main"}
 
 
-def add_verbs(parser: argparse.ArgumentParser, folder: str, verbs: Mapping[str, Verb]) -> None:
-    """Add verbs below a verb; their work is in the modules of their names in `folder`."""
+def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, Verb]) -> None:
+    """Add verbs below a verb."""
     below = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
     for name, verb in verbs.items():
-        add_verb(below, name, verb, f"{folder}.{name}")
+        add_verb(below, name, verb)

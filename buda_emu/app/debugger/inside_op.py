@@ -1,5 +1,5 @@
-"""Trace of one tile through the units of a core (precision "device"): what is unpacked, each phase of a product, Dst
-before and after a spill, the vector unit, the packer.
+"""Trace of one tile through the units of a core, for an op of the epoch in which a session stands (precision "device"):
+what is unpacked, each phase of a product, Dst before and after a spill, the vector unit, the packer.
 
 The op runs once more on the units of plain numpy, which define the precision, for this one tile, and each unit's result
 is recorded.
@@ -11,20 +11,23 @@ from typing import Any, Final
 
 import numpy as np
 
+from buda_emu.app.debugger.session import Session
+from buda_emu.app.debugger.tensors import queue_entry, shape_of
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix import elementwise, products
 from buda_emu.arithmetic.tensix.elementwise import Dim
 from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
-from buda_emu.arithmetic.tensix.registers import REGISTERS
+from buda_emu.arithmetic.tensix.registers import REGISTERS, core_of
 from buda_emu.emulator.ops.base import serial
 from buda_emu.emulator.ops.on_device import base, device_op
 from buda_emu.emulator.ops.on_device.operands import blank_words
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits, tile_of
 from buda_emu.emulator.ops.on_device.units import PackedAs, ProductBlock, float_family, tiles_of
+from buda_emu.emulator.runtime.graph.plan import build_plan
 from buda_emu.emulator.runtime.graph.steps import Run
-from buda_emu.netlist.model import Op
+from buda_emu.netlist.model import Op, Queue
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import HostError, UnsupportedError
@@ -212,3 +215,52 @@ def trace_tile(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[Unit
         dst = base.DstTiles(blank_words(product.image, dims), product.mode)
         base.pack_tiles(units, dst, op.out_df, base.packing_of(call, registers), out)
     return units.steps, out
+
+
+def trace_inside_op(run: Session, name: str, tile: tuple[int, int, int]) -> tuple[list[UnitStep], bool | None]:
+    """Return the unit steps of one tile (t, row, column) of an op's result in the running input, and whether the tile
+    that they pack equals that of the run bit for bit (None where the op has not run yet). Raises HostError,
+    UnsupportedError."""
+    op = run.names.op(name)
+    engine = run.engine
+    if run.precision != "device":
+        raise HostError("the steps inside an op are those of precision device: debug --precision device")
+    if op.graph not in engine.graphs:
+        raise HostError(f"op {name} is not in the epoch that runs: break op {name}, continue")
+    topo = engine.topology(op.graph)
+    labels = {queue.name: queue.df for queue in run.netlist.queues.values()}
+    plan = build_plan(run.netlist, topo, labels, True, core_of(run.netlist.arch_name))
+    step = next(candidate for candidate in plan.steps if isinstance(candidate, Run) and candidate.op.name == name)
+    operands = [_operand_bits(run, source) for source in op.inputs]
+    number = _tile_number(op, plan.tiles[step.value], tile)
+    steps, packed = engine.call(lambda: trace_tile(step, operands, number))
+    result = engine.values.get(name)
+    if result is None:
+        return steps, None
+    return steps, packed.values()[0].tobytes() == result[0, number].tobytes()
+
+
+def _tile_number(op: Op, tiles: int, tile: tuple[int, int, int]) -> int:
+    """Return the index of a tile (t, row, column) in an op's result of so many tiles. Raises HostError for one that
+    does not exist."""
+    t, rows, columns = shape_of(op, tiles)
+    at, row, column = tile
+    if not (0 <= at < t and 0 <= row < rows and 0 <= column < columns):
+        raise HostError(f"op {op.name} gives t {t}, {rows} x {columns} tiles: no tile {at},{row},{column}")
+    return (at * rows + row) * columns + column
+
+
+def _operand_bits(run: Session, name: str) -> Bits:
+    """Return the operand that the op reads, as the machine holds it: Bits [1, tiles]."""
+    values = run.engine.values.get(name)
+    source: object = run.netlist.queues.get(name)
+    if values is None and isinstance(source, Queue) and not source.host_fed:  # what the epoch has just pushed
+        values = run.engine.values.get(source.input)
+    if values is not None:
+        df = source.df if isinstance(source, Queue) else run.names.op(name).out_df
+        return Bits.encode(df, values)
+    if isinstance(source, Queue):
+        entry = run.engine.call(lambda: queue_entry(run.engine, source, None))
+        assert entry.bits is not None
+        return entry.bits[None]
+    raise HostError(f"{name}, which the op reads, has not run in this input yet: go on to the op first")

@@ -36,8 +36,8 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
 from buda_emu.support.unmasked import refuse_masked_arrays
-from buda_emu.support.workers.actors import Actors
 from buda_emu.support.workers.job import Job, Workers
+from buda_emu.support.workers.spread import Actors
 from buda_emu.support.workers.wire import unpack
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.report.machine_readable.strict import strict
 from buda_emu.report.terminal.case_columns import TABLES
+from buda_emu.support.strict_json import strict
 from buda_emu.support.version import RESULT_VERSION
 from buda_emu.testing.verify.result import INLINED, TestRun
 

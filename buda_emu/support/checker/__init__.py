@@ -11,10 +11,9 @@ misspelt words, and the printing of findings. Knows no document; each package th
     diagnostics = BOOK.run(schedule, path="net.json")
 """
 
-from buda_emu.support.checker.checks import Check, Checker, Finding, RuleBook
+from buda_emu.support.checker.checks import Check, Checker, Finding, Rule, RuleBook
 from buda_emu.support.checker.diagnostic import ByteOffset, Diagnostic, Severity, TextPlace
 from buda_emu.support.checker.result import CheckResult, Options
-from buda_emu.support.checker.rule import Rule
 
 __all__ = [
     "ByteOffset",

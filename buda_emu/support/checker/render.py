@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from buda_emu.support.checker.checks import Rule
 from buda_emu.support.checker.diagnostic import SEVERITIES, Diagnostic, Severity
 from buda_emu.support.checker.fix import Fix
-from buda_emu.support.checker.rule import Rule
 from buda_emu.support.checker.text import one_line, plural
 from buda_emu.support.screen import Screen, Style, plain
 from buda_emu.support.version import RESULT_VERSION

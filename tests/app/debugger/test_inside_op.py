@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.app.debugger.stepping_inside import trace_inside_op
+from buda_emu.app.debugger.inside_op import trace_inside_op
 from buda_emu.support.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session
 

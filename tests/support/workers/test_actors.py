@@ -4,9 +4,9 @@ from contextlib import closing
 
 import pytest
 
-from buda_emu.support.workers import actors as actors_module
-from buda_emu.support.workers.actors import Actors
+from buda_emu.support.workers import spread as actors_module
 from buda_emu.support.workers.job import Job, Workers
+from buda_emu.support.workers.spread import Actors
 from case_functions import until
 
 TWO = Workers(2)

@@ -22,9 +22,9 @@ from buda_emu.support.errors import BudaError, HostError, HostTimeoutError, Netl
 from buda_emu.support.options import SettingsName
 from buda_emu.support.workers import job
 from buda_emu.support.workers import wire as classes
-from buda_emu.support.workers.actors import Actors
 from buda_emu.support.workers.dask_cluster import Cluster
 from buda_emu.support.workers.job import JOBS, Job, Lost, Shared, Workers
+from buda_emu.support.workers.spread import Actors
 from buda_emu.support.workers.wire import MessageError, pack, unpack
 from buda_emu.testing.verify.runs.run_all import CASES
 from shared_files import ROOT
@@ -208,7 +208,7 @@ def test_strange_messages_are_refused(value):
     "name",
     [
         "os:system",
-        "buda_emu.support.workers.actors:Actors",
+        "buda_emu.support.workers.spread:Actors",
         "buda_emu.support.workers.job:NAMES",
         "subprocess:Popen",
         "",
@@ -280,7 +280,7 @@ def drawn_messages(seed, mark):
     names += [
         "os:system",
         "builtins:eval",
-        "buda_emu.support.workers.actors:Actors",
+        "buda_emu.support.workers.spread:Actors",
         "subprocess:Popen",
         f"touch {mark}",
     ]

@@ -21,12 +21,12 @@ from buda_emu.app.debugger.inspection import STOP
 from buda_emu.app.debugger.session import DebugOptions, Session
 from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.options import Arithmetic, Document
-from buda_emu.report.machine_readable.strict import strict
 from buda_emu.report.terminal.text import wrap
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import BudaError, Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.screen import current
+from buda_emu.support.strict_json import strict
 
 _MOST_PORT = 65535
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from buda_emu.app.debugger import inspection
 from buda_emu.app.debugger.answer import Answer, answer
-from buda_emu.app.debugger.inside_op import UnitStep
+from buda_emu.app.debugger.inside_op import UnitStep, trace_inside_op
 from buda_emu.app.debugger.machine.stop import Kind, Stop
 from buda_emu.app.debugger.session import Session
 from buda_emu.support.checker.suggest import hint_in_parentheses
@@ -140,8 +140,6 @@ class Console:
     # ---------------------------------------------------------------------------------------------- inside of an op
     def into(self, text: str) -> Answer:
         """Begin to step through the units inside of the op where the run stands. Raises HostError."""
-        from buda_emu.app.debugger.stepping_inside import trace_inside_op
-
         _, tile, rest = split_tile(text)
         if tile is None and text:
             tile = parse_tile(text)

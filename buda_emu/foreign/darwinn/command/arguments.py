@@ -15,7 +15,7 @@ EXAMPLE = "buda-emu darwinn inspect model_edgetpu.tflite"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of `buda-emu darwinn` to its parser."""
-    add_verbs(parser, "buda_emu.foreign.darwinn.command.verbs", VERBS)
+    add_verbs(parser, VERBS)
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -110,46 +110,56 @@ def _extract(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
 
 
+_READING: Final = "buda_emu.foreign.darwinn.command.verbs.reading"
+_RUNNING: Final = "buda_emu.foreign.darwinn.command.verbs.running"
 VERBS: Final[Mapping[str, Verb]] = {
     "inspect": Verb(
         "Show a package: operators on the CPU, cached parameters, layers, cost of a switch.",
         "buda-emu darwinn inspect model_edgetpu.tflite",
         _inspect,
+        f"{_READING}:inspect_verb",
     ),
     "check": Verb(
         "Check packages against the rules D001 to D086 and predict what the driver does with them.",
         "buda-emu darwinn check model_edgetpu.tflite models/",
         _check,
+        f"{_READING}:check_verb",
     ),
     "run": Verb(
         "Replay requests on one device; with --reference, compute outputs, too.",
         "buda-emu darwinn run a_edgetpu.tflite b_edgetpu.tflite --requests 0,1,0 --link usb3 --clock max",
         _run,
+        f"{_RUNNING}:run_verb",
     ),
     "verify": Verb(
         "Say whether a package holds an uncompiled model's weights, biases, names and quantisation.",
         "buda-emu darwinn verify model_edgetpu.tflite --source model.tflite",
         _verify,
+        f"{_READING}:verify_verb",
     ),
     "link": Verb(
         "Write the instruction chunks with base addresses filled in.",
         "buda-emu darwinn link model_edgetpu.tflite --address input:image=0x10000 --address parameter=0x80000 "
         "-o linked",
         _link,
+        f"{_READING}:link_verb",
     ),
     "relayout": Verb(
         "Turn an output's bytes on the device into an array.",
         "buda-emu darwinn relayout model_edgetpu.tflite --layer scores --in raw.bin -o scores.npy",
         _relayout,
+        f"{_RUNNING}:relayout_verb",
     ),
     "example": Verb(
         "Write two small co-compiled packages with their models, to try things on.",
         "buda-emu darwinn example -o first_steps",
         _example,
+        f"{_READING}:example_verb",
     ),
     "extract": Verb(
         "Write the parts of a file: package, parameters, instruction chunks.",
         "buda-emu darwinn extract model_edgetpu.tflite -o parts",
         _extract,
+        f"{_READING}:extract_verb",
     ),
 }

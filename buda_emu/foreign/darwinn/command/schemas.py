@@ -3,11 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from buda_emu.foreign.darwinn.command.verbs.extract import Extracted
-from buda_emu.foreign.darwinn.command.verbs.inspect import INSPECTED
-from buda_emu.foreign.darwinn.command.verbs.link import Linked
-from buda_emu.foreign.darwinn.command.verbs.relayout import Relayouted
-from buda_emu.foreign.darwinn.command.verbs.run import REPLAY, Output
+from buda_emu.foreign.darwinn.command.verbs.reading import INSPECTED, Extracted, Linked
+from buda_emu.foreign.darwinn.command.verbs.running import REPLAY, Output, Relayouted
 from buda_emu.foreign.darwinn.verifying import Verification
 from buda_emu.report.machine_readable.schema import columns_document, document
 from buda_emu.support.checker.render import findings_schema

@@ -24,7 +24,7 @@ EXAMPLE = "buda-emu gemini run schedule.json.gz"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of `buda-emu gemini` to its parser."""
-    add_verbs(parser, "buda_emu.foreign.gemini.command.verbs", VERBS)
+    add_verbs(parser, VERBS)
 
 
 def add_file(parser: ArgumentTarget, name: str = "file", words: str = "schedule (.json or .json.gz)") -> None:
@@ -167,45 +167,55 @@ def _slice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where the slice goes")
 
 
+_READING: Final = "buda_emu.foreign.gemini.command.verbs.reading"
+_RUNNING: Final = "buda_emu.foreign.gemini.command.verbs.running"
 VERBS: Final[Mapping[str, Verb]] = {
     "check": Verb(
         "Hold a schedule against the rules and print every finding with its place in the file.",
         "buda-emu gemini check schedule.json --frontend network.json",
         _check,
+        f"{_READING}:check_verb",
     ),
     "run": Verb(
         "Say when everything happens, and what each core waits for.",
         "buda-emu gemini run schedule.json --dram-gibps 8",
         _run,
+        f"{_RUNNING}:run_verb",
     ),
     "exec": Verb(
         "Run a schedule on real bytes and compare with the network computed at once.",
         "buda-emu gemini exec schedule.json --frontend network.json --seed 1",
         _exec,
+        f"{_RUNNING}:exec_verb",
     ),
     "stats": Verb(
         "Count what a schedule moves and computes.",
         "buda-emu gemini stats schedule.json --energy table.yaml",
         _stats,
+        f"{_RUNNING}:stats_verb",
     ),
     "alloc": Verb(
         "Give addresses to a schedule that has none.",
         "buda-emu gemini alloc schedule.json --buffersize 4M -o addressed.json",
         _alloc,
+        f"{_READING}:alloc_verb",
     ),
     "sweep": Verb(
         "Time a schedule at several bandwidths, frequencies, buffers and meshes.",
         "buda-emu gemini sweep schedule.json --dram-gibps 4,8,16,32 --buffersize 2M,4M --csv sweep.csv",
         _sweep,
+        f"{_RUNNING}:sweep_verb",
     ),
     "diff": Verb(
         "Compare two schedules of one network, layer by layer.",
         "buda-emu gemini diff before.json after.json",
         _diff,
+        f"{_RUNNING}:diff_verb",
     ),
     "slice": Verb(
         "Cut a small schedule that checks clean out of a large one.",
         "buda-emu gemini slice schedule.json --layers Conv_3..Add_9 -o small.json",
         _slice,
+        f"{_READING}:slice_verb",
     ),
 }

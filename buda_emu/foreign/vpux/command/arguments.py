@@ -16,7 +16,7 @@ EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of `buda-emu vpux` to its parser."""
-    add_verbs(parser, "buda_emu.foreign.vpux.command.verbs", VERBS)
+    add_verbs(parser, VERBS)
 
 
 def add_document(parser: argparse.ArgumentParser) -> None:
@@ -100,30 +100,37 @@ def _layout(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--json")
 
 
+_READING: Final = "buda_emu.foreign.vpux.command.verbs.reading"
+_RUNNING: Final = "buda_emu.foreign.vpux.command.verbs.running"
 VERBS: Final[Mapping[str, Verb]] = {
     "check": Verb(
         "Hold every function against the rules and print every finding with its place.",
         "buda-emu vpux check schedule.mlir --arch 40XX",
         _check,
+        f"{_READING}:check_verb",
     ),
     "run": Verb(
         "Run a function: outputs, when each task is done, barriers, races; compare two versions.",
         "buda-emu vpux run before.mlir --compare after.mlir --function main",
         _run,
+        f"{_RUNNING}:run_verb",
     ),
     "args": Verb(
         "Show the argument buffers that kernels are called with.",
         "buda-emu vpux args schedule.mlir --task 1 --json",
         _args,
+        f"{_RUNNING}:args_verb",
     ),
     "serialize": Verb(
         "Print kernels, invocations, tasks and runtime as JSON.",
         "buda-emu vpux serialize schedule.mlir --code activation_clamp=clamp.bin",
         _serialize,
+        f"{_RUNNING}:serialize_verb",
     ),
     "layout": Verb(
         "Work out memory shape, strides and codes of a tensor layout.",
         "buda-emu vpux layout --shape 1x16x49x1 --order NHWC --bits 16 --req 2:aligned:1024",
         _layout,
+        f"{_READING}:layout_verb",
     ),
 }

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from buda_emu.app.cli.ctrl_c import CtrlC
 from buda_emu.app.cli.main import main
-from buda_emu.app.cli.verbs.about.schemas import SCHEMAS
+from buda_emu.app.cli.verbs.about.schema import VERB_SCHEMAS
 from shared_files import ROOT
 from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
 
@@ -79,10 +79,10 @@ def test_json_holds_its_schema(capsys):
         arguments = [word for line in lines for word in ("-e", line)]
         assert main(["debug", NETLIST, "--json", *arguments, "--batch", "--threads", "1"]) == 2
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    form = Draft202012Validator(SCHEMAS["debug"]())
+    form = Draft202012Validator(VERB_SCHEMAS["debug"]())
     for item in found:
         assert [error.message for error in form.iter_errors(item)] == []
-        assert set(item) == set(SCHEMAS["debug"]()["properties"])
+        assert set(item) == set(VERB_SCHEMAS["debug"]()["properties"])
     assert [item["kind"] for item in found] == ["breakpoint", "stop", "error", "stop", "value", "error"]
     assert found[1]["stop"]["breakpoints"] == [1]
     assert found[4]["data"]["value"] is None  # infinite: strict JSON has no such number

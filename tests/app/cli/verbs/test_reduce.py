@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from buda_emu.app.cli.main import main
-from buda_emu.app.cli.verbs.about.schemas import SCHEMAS
+from buda_emu.app.cli.verbs.about.schema import VERB_SCHEMAS
 from example_netlists import DIRECTORY
 
 
@@ -28,7 +28,7 @@ def test_a_table_a_file_and_json(tmp_path, capsys):
     assert lines[-1].startswith(f"{small}: still exit code 1 after ")
     assert "type: exp" in small.read_text()
     found = json.loads(report.read_text())
-    jsonschema.validate(found, SCHEMAS["reduce"]())
+    jsonschema.validate(found, VERB_SCHEMAS["reduce"]())
     assert found["sizes"]["ops"] == {"before": 13, "after": 1}
 
 

@@ -1,16 +1,25 @@
-"""`buda-emu vpux layout`: work out memory shape, strides and codes of a tensor layout."""
+"""Verbs of `buda-emu vpux` that run nothing: `check` of documents, and `layout` of a tensor."""
 
 import argparse
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from buda_emu.app.cli.output import say, say_json
+from buda_emu.app.cli.verbs import check
+from buda_emu.app.documents.kinds import kind_by_name
 from buda_emu.foreign.vpux.layout import DimsOrder, StrideReqs, address, alloc_bits
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 
+KIND = kind_by_name("vpux")
 
-def main(args: argparse.Namespace) -> int:
+
+def check_verb(args: argparse.Namespace) -> int:
+    """Check every document against the rules and print the findings. Exit code 0 when none has errors, 2 otherwise."""
+    return check.print_results(args, check.check_files(args, KIND), arch=args.arch)
+
+
+def layout_verb(args: argparse.Namespace) -> int:
     """Print memory shape, strides and codes of a tensor layout. Exit code 2 for an impossible one."""
     shape = _parse_numbers(args.shape, "x")
     order = _parse_order(args.order, len(shape))

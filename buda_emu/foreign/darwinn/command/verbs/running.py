@@ -1,4 +1,5 @@
-"""`buda-emu darwinn run`: replays requests, and computes outputs where a reference model is given."""
+"""Verbs of `buda-emu darwinn` on what a device does: `run` replays requests, and computes outputs where a reference
+model is given; `relayout` turns an output's bytes on the device into an array."""
 
 import argparse
 from pathlib import Path
@@ -15,9 +16,11 @@ from buda_emu.foreign.darwinn.picture import replay_picture
 from buda_emu.foreign.darwinn.replaying import Event, Eviction, Replay
 from buda_emu.foreign.darwinn.report import hazards_of, replay_lines
 from buda_emu.performance.timeline.order import Hazard
+from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import short_line
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
+from buda_emu.support.files import read_whole
 
 _LONGEST_STEM = 100  # of file names
 REPLAY: Final = Columns[Replay](
@@ -48,7 +51,7 @@ class Output(TypedDict):
     path: str | None
 
 
-def main(args: argparse.Namespace) -> int:
+def run_verb(args: argparse.Namespace) -> int:
     """Replay the requests, print and write the report, compute outputs by the reference. Exit code 2 where the driver
     fails a request."""
     packages = [darwinn.load(name) for name in args.file]
@@ -153,3 +156,36 @@ def _write_array(folder: Path, name: str, array: np.ndarray, stems: set[str]) ->
     stems.add(stem)
     write_output(path, lambda stream: np.save(stream, array))
     return path
+
+
+class Relayouted(TypedDict):
+    """The JSON document that `darwinn relayout --json` prints."""
+
+    path: str
+    layer: str
+    dtype: str
+    shape: list[int]
+
+
+def relayout_verb(args: argparse.Namespace) -> int:
+    """Convert the bytes of an output to an array in its natural order and write it as `.npy`."""
+    outputs = darwinn.load(args.file).main.outputs
+    layer = next((output for output in outputs if output.name == args.layer), None)
+    if layer is None:
+        names = [output.name or "" for output in outputs]
+        raise HostError(f"no output {args.layer!r} {near(args.layer, names) or 'among ' + ', '.join(names)}")
+    array = darwinn.relayout(layer, read_whole(args.raw))
+    if args.real:
+        array = darwinn.dequantize(layer, array)
+    write_output(args.output, lambda stream: np.save(stream, array))
+    if args.json:
+        content: Relayouted = {
+            "path": args.file,
+            "layer": args.layer,
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+        }
+        say_json(content)
+    else:
+        say(f"{args.output}: {array.dtype} {list(array.shape)}")
+    return 0
