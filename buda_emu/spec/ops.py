@@ -235,8 +235,8 @@ BINARY: Iterable[OpType] = (
 _copy = partial(
     OpType,
     inputs=(1, 1),
-    op="buda_emu.emulator.ops.copies",
-    device="buda_emu.emulator.ops.on_device.copies",
+    op="buda_emu.emulator.ops.moves",
+    device="buda_emu.emulator.ops.on_device.moves",
     in_fused=True,
 )
 _ALL = OnDevice((*FLOATS, *INTEGERS))
@@ -376,8 +376,8 @@ SFPU_TYPES = tuple(op.name for op in SFPU)
 
 EMBEDDING = OpType(
     "embedding", "embedding", (1, ANY), "rows of a table picked by indices",
-    op="buda_emu.emulator.ops.embedding",
-    device="buda_emu.emulator.ops.on_device.embedding",
+    op="buda_emu.emulator.ops.moves",
+    device="buda_emu.emulator.ops.on_device.moves",
     traits=("reads flat data", "row-wise index", "cut by its attributes"),
     attributes=("num_indices",),
     result_tile="full",
@@ -401,8 +401,8 @@ REDUCE = OpType(
 
 SPLICE = OpType(
     "splice", "splice", (1, 8), "concatenates pieces of its inputs",
-    op="buda_emu.emulator.ops.splice",
-    device="buda_emu.emulator.ops.on_device.splice",
+    op="buda_emu.emulator.ops.moves",
+    device="buda_emu.emulator.ops.on_device.moves",
     traits=("takes turns", "cut by its attributes"),
     attributes=("granularity", "inputs"),
     result_tile="full",
@@ -412,8 +412,8 @@ SPLICE = OpType(
 
 TILIZER = OpType(
     "tilizer", "tilizer", (1, ANY), "row-major data of a flat queue into tiles",
-    op="buda_emu.emulator.ops.tilizer",
-    device="buda_emu.emulator.ops.on_device.tilizer",
+    op="buda_emu.emulator.ops.moves",
+    device="buda_emu.emulator.ops.on_device.moves",
     traits=("keeps shape", "reads flat data", "reads what was pushed", "cut by its attributes"),
     result_tile="of the op",
     on_device=READ,
@@ -468,8 +468,8 @@ MATMUL = OpType(
 
 DEPTHWISE = OpType(
     "depthwise", "depthwise", (1, ANY), "depthwise product of column groups",
-    op="buda_emu.emulator.ops.depthwise",
-    device="buda_emu.emulator.ops.on_device.depthwise",
+    op="buda_emu.emulator.ops.matmul",
+    device="buda_emu.emulator.ops.on_device.matmul",
     traits=("inner dimension", "keeps sums", "multiplies", "clamps", "one operand is kept", "cut by its attributes"),
     attributes=("min_buffer_input", "l1_acc"),
     result_tile="of operand 0",

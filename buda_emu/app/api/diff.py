@@ -15,9 +15,9 @@ from buda_emu.support.line_changes import hunk_lines
 
 if TYPE_CHECKING:
     from buda_emu.app.api import perf as timing
-    from buda_emu.report.pages import comparison_tables as tables
+    from buda_emu.report.pages import comparison as tables
 else:
-    tables = lazy("buda_emu.report.pages.comparison_tables")
+    tables = lazy("buda_emu.report.pages.comparison")
     timing = lazy("buda_emu.app.api.perf")  # numpy, which a comparison without cycles does not need
 
 _PLACEMENT: Final = frozenset({"graph", "target_device", "grid_loc", "grid_transpose", "grid_size"})

@@ -27,8 +27,7 @@ from numba.extending import lower_builtin, type_callable
 from numba.np.arrayobj import populate_array
 
 from buda_emu.arithmetic.jit.job_slot import ARGUMENTS, CODE, add, pause, read, work_on
-from buda_emu.arithmetic.jit.parts import part_of
-from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+from buda_emu.arithmetic.jit.primitives import part_of, shift_left, shift_right
 
 # llvmlite says nothing of its types.
 Builder: TypeAlias = Any

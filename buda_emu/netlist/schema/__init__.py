@@ -6,6 +6,9 @@ It is stricter than the reader about words that the reader drops without effect 
 """
 
 import json
+from collections.abc import Iterable
+from dataclasses import Field, fields
+from typing import Any
 
 from buda_emu.netlist.fields import (
     DEVICE_FIELDS,
@@ -15,14 +18,15 @@ from buda_emu.netlist.fields import (
     PAD_FIELDS,
     SECTIONS,
 )
-from buda_emu.netlist.schema import harness_config
 from buda_emu.netlist.schema.objects import (
     Schema,
     attributes,
     fused_ops,
     graph,
+    list_of,
     object_of,
     op,
+    plain,
     programs,
     queue,
     ref,
@@ -30,6 +34,7 @@ from buda_emu.netlist.schema.objects import (
     tm_lists,
     without,
 )
+from buda_emu.spec.test_config import STIMULUS_KINDS, Comparison, Stimulus
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -48,7 +53,7 @@ def schema() -> Schema:
             "graphs": _map_of("graph", SECTIONS["graphs"], least=1),
             "programs": {"description": SECTIONS["programs"], "type": "array", "minItems": 1, "items": ref("program")},
             "fused_ops": {**_map_of("fused_op", SECTIONS["fused_ops"]), "type": ["object", "null"]},
-            "test-config": harness_config.section(),
+            "test-config": test_config_section(),
             OWN_SECTION: {
                 "description": "what the netlist tells this emulator alone",
                 "type": ["object", "null"],
@@ -77,7 +82,7 @@ def schema() -> Schema:
             **attributes(),
             **fused_ops(),
             **programs(),
-            **harness_config.definitions(),
+            **test_config_definitions(),
         },
     }
 
@@ -91,3 +96,91 @@ def _map_of(name: str, doc: str, least: int = 0) -> Schema:
 def text() -> str:
     """Return the text of the schema file."""
     return json.dumps(schema(), indent=2) + "\n"
+
+
+_CELL = {"type": "integer", "minimum": 1, "maximum": 32}
+
+
+def test_config_section() -> Schema:
+    """Return the schema of the section; keys that no test reads are free (NETLIST 5)."""
+    return {
+        "description": "data and comparison of a test; not part of the netlist language",
+        "type": ["object", "null"],
+        "properties": {
+            "test-args": {
+                "description": "values for the parameters of programs, such as microbatch_count",
+                "type": ["object", "null"],
+                "additionalProperties": ref("name"),
+            },
+            "io-config": {
+                "description": "`inputs` and `outputs`: lists of queue names; the outputs are those that are compared",
+                "type": ["object", "null"],
+                "additionalProperties": list_of(ref("name")),
+            },
+            "stimulus-config": _with_overrides("stimulus", "the data of queues that the host fills"),
+            "comparison-config": _with_overrides("comparison", "how outputs are compared with expected values"),
+        },
+    }
+
+
+def test_config_definitions() -> Schema:
+    """Return the definitions to which the section refers: a stimulus and a comparison."""
+    stimulus = {spec.name: _field(spec) for spec in fields(Stimulus)}
+    stimulus["type"] = {**stimulus["type"], **_words(STIMULUS_KINDS)}
+    comparison = {spec.name: _field(spec) for spec in fields(Comparison)}
+    return {
+        "stimulus": _object("one stimulus; an override takes nothing from the entry above it", stimulus),
+        "comparison": _object("one comparison; an override takes nothing from the entry above it", comparison),
+    }
+
+
+def _with_overrides(name: str, doc: str) -> Schema:
+    """Return the schema of a section with the fields of the definition `name`, and of its overrides."""
+    overrides = {
+        "description": "the same fields by queue name, or by a regular expression that matches a whole name",
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": ref(name),
+    }
+    return {"description": doc, "allOf": [ref(name)], "properties": {"overrides": overrides}}
+
+
+def _object(doc: str, properties: Schema) -> Schema:
+    """Return the schema of a closed object with these properties, in which `overrides` is allowed without effect."""
+    ignored = {"description": "read at the top only, ignored inside an override"}
+    return {
+        "description": doc,
+        "type": "object",
+        "properties": {**properties, "overrides": ignored},
+        "additionalProperties": False,
+    }
+
+
+def _field(spec: "Field[Any]") -> Schema:
+    """Return the schema of a field of a stimulus or comparison; the type of its default decides its form."""
+    default = spec.default
+    form: Schema = {"description": spec.metadata["doc"]}
+    if spec.metadata.get("words"):
+        form |= _words(spec.metadata["words"])
+    elif isinstance(default, tuple):
+        form |= list_of(_CELL, 2, 2)
+    elif isinstance(default, float):
+        form |= ref("number")
+    elif isinstance(default, int):
+        form |= ref("integer")
+    else:
+        form |= ref("name")
+    if default == default and default not in ("", -1):
+        form["default"] = plain(default)
+    return form
+
+
+def _words(words: Iterable[str]) -> Schema:
+    """Return the schema of words in any case."""
+    pattern = "|".join(map(_any_case, words))
+    return {"type": "string", "pattern": f"^({pattern})$", "examples": list(words)}
+
+
+def _any_case(word: str) -> str:
+    """Return a regular expression that matches a word in any case."""
+    return "".join(f"[{letter.upper()}{letter.lower()}]" if letter.isalpha() else letter for letter in word)

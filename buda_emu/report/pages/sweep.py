@@ -7,7 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from buda_emu.report.pages.comparison_tables import change_cells, epochs_table, ops_table
+from buda_emu.report.pages.comparison import change_cells, epochs_table, ops_table
 from buda_emu.report.pages.engine import Cell, Table, name_cell, pack_part, page_table, render
 from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, kind_of_change
 from buda_emu.report.sweep import POINTS, PointFigures, axis_columns, bound_text, milliseconds

@@ -1,4 +1,4 @@
-"""Functions of Python and numpy that are emitted in place (`intrinsics`: `plain.py`, `parts.py`) mean the same."""
+"""Functions of Python and numpy that are emitted in place (`intrinsics`: `plain.py`, `primitives.py`) mean the same."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 
 from buda_emu.arithmetic.jit import kernel as jit
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.jit.primitives import part_of
 
 
 @kernel

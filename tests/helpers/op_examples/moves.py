@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.emulator.ops.base import Operand
-from buda_emu.emulator.ops.embedding import ZERO_ROW_INDEX
+from buda_emu.emulator.ops.moves import ZERO_ROW_INDEX
 from buda_emu.spec.blocking import Blocking
 from op_examples.example import VALUES, Example, make_call, operand
 

@@ -2,7 +2,7 @@
 
 import yaml
 
-from buda_emu.performance.routing.streams.document import as_yaml
+from buda_emu.performance.routing.streams.model import as_yaml
 from buda_emu.performance.routing.streams.route import route
 from small_pipes import Pipes
 

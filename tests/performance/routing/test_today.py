@@ -17,7 +17,7 @@ import yaml
 from buda_emu.netlist import load
 from buda_emu.performance.routing.checking import check_text
 from buda_emu.performance.routing.epochs import RoutedEpoch, route_netlist
-from buda_emu.performance.routing.streams.document import as_yaml
+from buda_emu.performance.routing.streams.model import as_yaml
 from buda_emu.spec.boards import Cluster, cluster_of, row_of_chips
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.testing import generate

@@ -9,7 +9,7 @@ from buda_emu.app.cli.output import say, write_text
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.rules import BOOK
 from buda_emu.performance.routing.epochs import RoutedEpoch, route_netlist
-from buda_emu.performance.routing.streams.document import as_yaml
+from buda_emu.performance.routing.streams.model import as_yaml
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.archs import EXTRA_STREAMS
 from buda_emu.spec.boards import read_cluster

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+from buda_emu.arithmetic.jit.primitives import shift_left, shift_right
 from buda_emu.arithmetic.kernels.fma import fma_f32
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     RegisterOperand,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.jit.primitives import part_of
 from buda_emu.arithmetic.kernels.tensix.conversions import add_bf16_tile, spread_groups
 from buda_emu.arithmetic.kernels.tensix.elementwise import LANES, LIFT, multiply_words
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import (

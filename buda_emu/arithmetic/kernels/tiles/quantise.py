@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+from buda_emu.arithmetic.jit.primitives import shift_left, shift_right
 from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS

@@ -21,8 +21,7 @@ from buda_emu.compiler.graph.examples import Examples, in_order
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.archive import read_checked_archive
-from buda_emu.compiler.importers.from_torch.arguments import reduces_scalar_dim, run_handler
-from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
+from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler, reduces_scalar_dim, run_handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.operators.complex_numbers import complex_constant, find_complex_handler
 from buda_emu.compiler.importers.from_torch.parameters import (

@@ -28,8 +28,8 @@ from buda_emu.emulator.ops.on_device.base import (
     tiles_at_a_time,
 )
 from buda_emu.emulator.ops.on_device.binary import binary_maker
-from buda_emu.emulator.ops.on_device.copies import copy_maker
 from buda_emu.emulator.ops.on_device.matmul import matmul_maker
+from buda_emu.emulator.ops.on_device.moves import copy_maker
 from buda_emu.emulator.ops.on_device.operands import InDest, OperandSource, Stored, blank_words
 from buda_emu.emulator.ops.on_device.reduce import pool_maker
 from buda_emu.emulator.ops.on_device.sfpu import sfpu_maker

@@ -13,10 +13,10 @@ from buda_emu.arithmetic.tensix.functions.table import Bound, bf16_cut, bind
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, touched_mask
 from buda_emu.arithmetic.tensix.registers import Core
 from buda_emu.emulator.ops.base import PlannedOp
+from buda_emu.emulator.ops.moves import core_blocks, ublock_tiles
 from buda_emu.emulator.ops.on_device.base import DeviceOp, DstTiles, Job, Maker, on_device, vector_mode
 from buda_emu.emulator.ops.on_device.operands import OperandSource
 from buda_emu.emulator.ops.on_device.units import Units
-from buda_emu.emulator.ops.splice import core_blocks, ublock_tiles
 from buda_emu.spec.blocking import TILE_ELEMENTS, Shape
 from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.support.errors import UnsupportedError

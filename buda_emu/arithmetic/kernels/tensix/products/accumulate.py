@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper
-from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+from buda_emu.arithmetic.jit.primitives import shift_left, shift_right
 from buda_emu.arithmetic.kernels.tensix.words import FP32, TILE, Index, Lanes, Setting, Tensor, i32
 from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.jit.primitives import part_of
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import PHASES, Product, exponent_bias, phase_and_face
 from buda_emu.arithmetic.kernels.tensix.products.group_sums import ABOVE, LOWEST_COMMON, LOWEST_WIDE, OFFSET, add_tile
 from buda_emu.arithmetic.kernels.tensix.products.prepared import (

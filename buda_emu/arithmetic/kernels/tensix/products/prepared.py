@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper
-from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.jit.primitives import part_of
 from buda_emu.arithmetic.kernels.tensix.words import GROUP, TILE, i32
 from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.shifts import shift_right
+from buda_emu.arithmetic.jit.primitives import shift_right
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     PHASES,
     Product,
