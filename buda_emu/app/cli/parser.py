@@ -149,10 +149,10 @@ def add_verb(verbs: Any, name: str, verb: Verb) -> ExampleParser:
     return verb_parser
 
 
-def alternative_work(module: str) -> dict[str, Any]:
-    """Return the arguments of `add_argument` for a flag with which the verb runs another module of `cli.verbs`, without
-    importing the rest."""
-    return {"action": "store_const", "dest": "work", "const": f"buda_emu.app.cli.verbs.{module}:main"}
+def alternative_work(place: str) -> dict[str, Any]:
+    """Return the arguments of `add_argument` for a flag with which the verb runs another function, written
+    `module:name`, of a module of `cli.verbs`, without importing the rest."""
+    return {"action": "store_const", "dest": "work", "const": f"buda_emu.app.cli.verbs.{place}"}
 
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, Verb]) -> None:

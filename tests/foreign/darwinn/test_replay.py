@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from buda_emu.foreign.darwinn import build, load, replay
 from buda_emu.foreign.darwinn.assumptions import assume
-from buda_emu.foreign.darwinn.command.verbs.running import REPLAY
+from buda_emu.foreign.darwinn.command.running import REPLAY
 from buda_emu.foreign.darwinn.picture import replay_picture
 from buda_emu.foreign.darwinn.replaying import residence
 from buda_emu.foreign.darwinn.report import replay_lines

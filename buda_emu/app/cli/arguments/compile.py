@@ -96,10 +96,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_group(parser, Memory)
     _add_passes(parser)
     parser.add_argument(
-        "--ops", **alternative_work("compile_ops"), help="list the operators that models may have, and nothing else"
+        "--ops",
+        **alternative_work("compile_lists:print_operators"),
+        help="list the operators that models may have, and nothing else",
     )
     parser.add_argument(
-        "--list-boards", **alternative_work("compile_boards"), help="list the boards that --board knows, nothing else"
+        "--list-boards",
+        **alternative_work("compile_lists:print_boards"),
+        help="list the boards that --board knows, nothing else",
     )
     parser.add_argument(
         "--explain",

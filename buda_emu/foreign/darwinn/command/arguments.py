@@ -110,8 +110,8 @@ def _extract(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
 
 
-_READING: Final = "buda_emu.foreign.darwinn.command.verbs.reading"
-_RUNNING: Final = "buda_emu.foreign.darwinn.command.verbs.running"
+_READING: Final = "buda_emu.foreign.darwinn.command.reading"
+_RUNNING: Final = "buda_emu.foreign.darwinn.command.running"
 VERBS: Final[Mapping[str, Verb]] = {
     "inspect": Verb(
         "Show a package: operators on the CPU, cached parameters, layers, cost of a switch.",

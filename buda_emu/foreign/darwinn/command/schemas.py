@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from buda_emu.foreign.darwinn.command.verbs.reading import INSPECTED, Extracted, Linked
-from buda_emu.foreign.darwinn.command.verbs.running import REPLAY, Output, Relayouted
+from buda_emu.foreign.darwinn.command.reading import INSPECTED, Extracted, Linked
+from buda_emu.foreign.darwinn.command.running import REPLAY, Output, Relayouted
 from buda_emu.foreign.darwinn.verifying import Verification
 from buda_emu.report.machine_readable.schema import columns_document, document
 from buda_emu.support.checker.render import findings_schema

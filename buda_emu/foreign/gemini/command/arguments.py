@@ -167,8 +167,8 @@ def _slice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where the slice goes")
 
 
-_READING: Final = "buda_emu.foreign.gemini.command.verbs.reading"
-_RUNNING: Final = "buda_emu.foreign.gemini.command.verbs.running"
+_READING: Final = "buda_emu.foreign.gemini.command.reading"
+_RUNNING: Final = "buda_emu.foreign.gemini.command.running"
 VERBS: Final[Mapping[str, Verb]] = {
     "check": Verb(
         "Hold a schedule against the rules and print every finding with its place in the file.",

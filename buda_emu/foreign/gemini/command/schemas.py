@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from buda_emu.foreign.gemini.command.verbs.running import COUNTED, EXECUTED, RUN
+from buda_emu.foreign.gemini.command.running import COUNTED, EXECUTED, RUN
 from buda_emu.foreign.gemini.compare import Comparison
 from buda_emu.report.machine_readable.schema import columns_document
 from buda_emu.support.columns import Columns

@@ -100,8 +100,8 @@ def _layout(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--json")
 
 
-_READING: Final = "buda_emu.foreign.vpux.command.verbs.reading"
-_RUNNING: Final = "buda_emu.foreign.vpux.command.verbs.running"
+_READING: Final = "buda_emu.foreign.vpux.command.reading"
+_RUNNING: Final = "buda_emu.foreign.vpux.command.running"
 VERBS: Final[Mapping[str, Verb]] = {
     "check": Verb(
         "Hold every function against the rules and print every finding with its place.",

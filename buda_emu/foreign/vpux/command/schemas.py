@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from buda_emu.foreign.vpux.command.verbs.reading import LAYOUT
-from buda_emu.foreign.vpux.command.verbs.running import RUN, ArgumentBuffer
+from buda_emu.foreign.vpux.command.reading import LAYOUT
+from buda_emu.foreign.vpux.command.running import RUN, ArgumentBuffer
 from buda_emu.foreign.vpux.serialized import Serialized
 from buda_emu.report.machine_readable.schema import columns_document, document
 

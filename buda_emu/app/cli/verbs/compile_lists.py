@@ -1,13 +1,15 @@
-"""`buda-emu compile --list-boards`: the boards that netlists are compiled for."""
+"""Lists that `buda-emu compile` prints in place of compiling: the boards that netlists are compiled for
+(`--list-boards`), and the operators that models may have (`--ops`)."""
 
 import argparse
 
 from buda_emu.app.cli.output import say
+from buda_emu.compiler.operator_list import COVERAGE_HEADERS, HEADERS, STANDARDS, rows
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.boards import BOARDS
 
 
-def main(_args: argparse.Namespace) -> int:
+def print_boards(_args: argparse.Namespace) -> int:
     """Print the boards. Exit code 0."""
     say(_table())
     return 0
@@ -41,3 +43,15 @@ def _table() -> str:
         "Where the figures come from:"
     )
     return "\n".join([table(headers, rows, right=(2, 4, 6, 7)), "", words, *lines])
+
+
+def print_operators(_args: argparse.Namespace) -> int:
+    """Print front-end ops, and the operators of each standard with the place where they are computed. Exit code 0."""
+    say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
+    for standard in STANDARDS:
+        say(f"\n{standard.name}: where each operator is computed")
+        if standard.is_installed:
+            say(table(COVERAGE_HEADERS, standard.rows(), prose=(2,), whole=(0,)))
+        else:
+            say(f"needs the package {standard.package}: pip install 'buda-emu[{standard.package}]'")
+    return 0

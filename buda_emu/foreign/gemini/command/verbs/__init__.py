@@ -1,1 +1,0 @@
-"""The verbs of `buda-emu gemini`, which work on schedules of the Gemini scheduler."""

@@ -1,1 +1,0 @@
-"""The verbs of `buda-emu vpux`, which work on software-layer schedules of an NPU compiler."""
