@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from buda_emu.app.debugger.session import debug
     from buda_emu.compiler.compilation import CompileOptions
     from buda_emu.compiler.compile import compile  # noqa: A004
-    from buda_emu.compiler.generate.programs import Program, compile_programs
+    from buda_emu.compiler.generate import Program, compile_programs
     from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.compiler.train.compile_training import compile_training
     from buda_emu.emulator.image.load import load_image
@@ -61,7 +61,7 @@ _LAZY = {
     "check": "buda_emu.netlist.load",
     "compile": "buda_emu.compiler.compile",
     "compile_in_parts": "buda_emu.compiler.parted",
-    "compile_programs": "buda_emu.compiler.generate.programs",
+    "compile_programs": "buda_emu.compiler.generate",
     "compile_training": "buda_emu.compiler.train.compile_training",
     "debug": "buda_emu.app.debugger.session",
     "CompileOptions": "buda_emu.compiler.compilation",
@@ -70,7 +70,7 @@ _LAZY = {
     "LoadedModel": "buda_emu.app.api.load_model",
     "load_image": "buda_emu.emulator.image.load",
     "Listener": "buda_emu.emulator.runtime.machine.listeners",
-    "Program": "buda_emu.compiler.generate.programs",
+    "Program": "buda_emu.compiler.generate",
     "Progress": "buda_emu.emulator.runtime.machine.running",
     "Activity": "buda_emu.support.progress",
     "Advice": "buda_emu.performance.advice.result",

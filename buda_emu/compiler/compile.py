@@ -1,5 +1,5 @@
 """Compilation for inference, the first of three entry points. The others are `train/compile_training.py` and
-`generate/programs.py`.
+`generate.py`.
 """
 
 import warnings
@@ -10,7 +10,7 @@ from typing import Any, Final, Unpack, cast
 
 from buda_emu.compiler.compilation import Compilation, CompileOptions, OptionWords, with_words, within_memory
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.generate.programs import Program, compile_programs
+from buda_emu.compiler.generate import Program, compile_programs
 from buda_emu.compiler.graph.examples import example_inputs, example_sequence, examples_in_order
 from buda_emu.compiler.image_source import source_files
 from buda_emu.compiler.importers.source import read_model

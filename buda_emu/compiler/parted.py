@@ -25,7 +25,7 @@ from buda_emu.compiler.compilation import (
 )
 from buda_emu.compiler.compiled import ModelComparison, ModelPerf, ReportText, as_numpy, difference
 from buda_emu.compiler.emit.programs import program_name
-from buda_emu.compiler.generate.programs import CompiledPrograms, Part
+from buda_emu.compiler.generate import CompiledPrograms, Part
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.examples import example_inputs, examples_in_order
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Origin, Output, host_shape

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from buda_emu.arithmetic.kernels.functions import elementary, transcendental
-from buda_emu.arithmetic.kernels.functions.dropout import keep_mask, keep_scale
+from buda_emu.arithmetic.kernels.functions.elementary import keep_mask, keep_scale
 from buda_emu.arithmetic.kernels.tiles.tile_memory import gather_tiles
 from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims

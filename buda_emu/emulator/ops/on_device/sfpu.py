@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.kernels.functions.dropout import keep_scale
+from buda_emu.arithmetic.kernels.functions.elementary import keep_scale
 from buda_emu.arithmetic.kernels.tensix.functions.vector_unit import random_words as random_words_kernel
 from buda_emu.arithmetic.tensix.functions.elementary import seed_registers, threshold
 from buda_emu.arithmetic.tensix.functions.table import Bound, bf16_cut, bind

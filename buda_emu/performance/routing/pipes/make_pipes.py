@@ -28,7 +28,7 @@ from buda_emu.performance.routing.pipes.model import NO_PADDING, Buffer, Refused
 from buda_emu.performance.routing.pipes.op_buffers import Place, core_of
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet
-from buda_emu.performance.routing.pipes.ops.multicast import Multicast, direct, multicast
+from buda_emu.performance.routing.pipes.ops.operands import Multicast, direct, multicast
 from buda_emu.spec.devices import device
 
 MIN_PERIOD = 32

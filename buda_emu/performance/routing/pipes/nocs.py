@@ -14,7 +14,7 @@ from buda_emu.performance.routing.pipes.granularity import base_of
 from buda_emu.performance.routing.pipes.make_pipes import Draft, PipeMaker, period
 from buda_emu.performance.routing.pipes.model import Pipe
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet
-from buda_emu.performance.routing.pipes.ops.multicast import Multicast, direct, multicast
+from buda_emu.performance.routing.pipes.ops.operands import Multicast, direct, multicast
 from buda_emu.spec.devices import device
 
 WRITE_VC = 0

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.kernels.functions.dropout import keep_mask, keep_scale
+from buda_emu.arithmetic.kernels.functions.elementary import keep_mask, keep_scale
 
 pytestmark = pytest.mark.tiny
 

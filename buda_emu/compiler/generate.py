@@ -1,4 +1,7 @@
-"""Models with caches: the graph of their programs, the compiler's entry point for them, and the compiled result."""
+"""Generating tokens: modules that share caches which stay on the machine between steps, compiled into one netlist with
+a program each (docs/compile/generate.md). Holds the graph of their programs, the compiler's entry point for them, and
+the compiled result.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
