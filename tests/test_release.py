@@ -143,7 +143,7 @@ def test_a_list_of_packages_that_breaks_the_schema_is_refused():
 
 
 def test_ci_makes_a_dry_run(root):
-    assert "tools/release.py --offline --dist" in (root / ".ci" / "run").read_text()
+    assert "tools/release.py --offline --extension --dist" in (root / ".ci" / "run").read_text()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 
 python tools/release.py             a dry run: build, check and try everything, into dist/
 python tools/release.py --offline   the same without the network: steps that need it are left out, by name
+python tools/release.py --offline --extension   the same, but with the extension where npm reaches its registry
 python tools/release.py --publish   a dry run with nothing left out, then the upload and the tag
 """
 
@@ -26,6 +27,7 @@ TOOLS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TOOLS.parent), str(TOOLS)]
 
 import build_playground  # noqa: E402 - found through the path above
+import release_extension  # noqa: E402
 import release_papers  # noqa: E402
 from buda_emu.support.version import __version__  # noqa: E402
 from release_commands import ROOT, ReleaseError, digest, run  # noqa: E402
@@ -34,7 +36,6 @@ LEAST_RATING = 8
 """Of pyroma's ten; the two others are an address of the project and of its authors, for whoever publishes it."""
 MOST_WHEEL_BYTES = 6 << 20
 MOST_SDIST_BYTES = 12 << 20
-MOST_EXTENSION_BYTES = 1 << 20
 FIRST_EXAMPLE = "attention"
 MOST_SECONDS_FROM_NOTHING = 60
 """From an empty folder to the first result of the first example, its kernels compiled."""
@@ -42,11 +43,13 @@ MOST_SECONDS_FROM_NOTHING = 60
 
 @dataclass
 class Release:
-    """A release in the making. `skipped` are the titles of steps that were left out, with the reason."""
+    """A release in the making. `packs_offline`: offline, the extension is packed all the same where npm can. `skipped`
+    are the titles of steps that were left out, with the reason."""
 
     dist: Path
     offline: bool
     scratch: Path
+    packs_offline: bool = False
     skipped: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -221,20 +224,18 @@ def make_site(release: Release) -> str:
 
 
 def pack_extension(release: Release) -> str:
-    """Pack the extension for VS Code."""
-    require_network(release, "npm")
-    folder = release.scratch / "editors" / "vscode"
-    shutil.copytree(ROOT / "schemas", release.scratch / "schemas")
-    shutil.copytree(ROOT / "editors" / "vscode", folder, ignore=shutil.ignore_patterns("node_modules", "out", "*.vsix"))
-    run(["npm", "ci", "--no-audit", "--no-fund"], folder)
+    """Pack the extension for VS Code, and compare it with the files of the project."""
+    if not release.packs_offline:
+        require_network(release, "npm")
+    require_program("npm")
     target = release.dist / f"buda-emu-netlists-{__version__}.vsix"
     repository = project_table().get("urls", {}).get("Repository")
     address = {"BUDA_EMU_ADDRESS": f"{repository.rstrip('/')}/raw/v{__version__}/editors/vscode"} if repository else {}
-    run(["npm", "run", "package", "--", "--pre-release", "-o", target], folder, **address)
-    size = target.stat().st_size
-    if size > MOST_EXTENSION_BYTES:
-        raise ReleaseError(f"{target.name} has {size:,} bytes, more than {MOST_EXTENSION_BYTES:,}")
-    return f"{target.name}, {size / 1e6:.1f} MB"
+    try:
+        release_extension.pack(target, release.scratch, address)
+    except release_extension.NoRegistry as reason:
+        raise Skip(str(reason)) from None
+    return f"{target.name}, {target.stat().st_size / 1e6:.1f} MB, with the files of the project"
 
 
 def project_table() -> dict[str, Any]:
@@ -246,6 +247,11 @@ def require_network(release: Release, program: str) -> None:
     """Raise Skip where a program that asks the network is missing, or must not."""
     if release.offline:
         raise Skip("needs the network")
+    require_program(program)
+
+
+def require_program(program: str) -> None:
+    """Raise Skip where a program is missing."""
     if shutil.which(program) is None:
         raise Skip(f"needs {program}")
 
@@ -340,12 +346,15 @@ def main() -> int:
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="folder for the results")
     parser.add_argument("--offline", action="store_true", help="leave out, by name, what needs the network")
     parser.add_argument(
+        "--extension", action="store_true", help="with --offline: pack the extension all the same where npm can"
+    )
+    parser.add_argument(
         "--publish", action="store_true", help="upload and tag if nothing failed and nothing was left out"
     )
     args = parser.parse_args()
     clear(args.dist)
     with tempfile.TemporaryDirectory() as scratch:
-        release = Release(args.dist.resolve(), args.offline, Path(scratch))
+        release = Release(args.dist.resolve(), args.offline, Path(scratch), packs_offline=args.extension)
         try:
             make(release)
             if args.publish:
