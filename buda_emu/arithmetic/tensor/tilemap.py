@@ -148,7 +148,8 @@ def _frozen(index: Index) -> Index:
 def require_tiles(shape: Shape) -> Shape:
     """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than MAX_TILES tiles."""
     t, rows, cols = shape
-    _check(min(shape) >= 1 and t * rows * cols <= MAX_TILES, f"a tensor of {t} x {rows} x {cols} tiles cannot be held")
+    holds = min(shape) >= 1 and t * rows * cols <= MAX_TILES
+    _check(holds, f"a tensor of {t} x {rows} x {cols} tiles cannot be held: at least 1 and at most {MAX_TILES:,}")
     return shape
 
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import prod
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.arithmetic.tensor.tilemap import MAX_TILES
 from buda_emu.compiler.graph.builder import host_name
 from buda_emu.compiler.graph.graph import FORWARD, Array, ArrayKey, Graph, Node, OwnMemory
 from buda_emu.compiler.graph.sparse import Sparse
@@ -178,6 +180,7 @@ class Lowering:
         """Add a netlist op for the present node and return its name, which ends in `suffix`. `inner`: tiles that a
         product or a maximum runs over; `grid` and `ublock`: what is fixed of its division, 0 for what is free."""
         name = self.name(suffix)
+        _check_size(name, shape)
         source = self.node.name if self.node else ""
         self.out.ops[name] = TileOp(
             name=name,
@@ -220,8 +223,10 @@ class Lowering:
     def through(self, value: LoweredValue, tm: Tm, layout: Layout) -> LoweredValue:
         """Return the value behind one more TM, in the layout that it then has."""
         value = self.real(value)
-        if after(tm, value.shape_in_tiles) != replace(value, layout=layout).shape_in_tiles:
+        shape = after(tm, value.shape_in_tiles)
+        if shape != replace(value, layout=layout).shape_in_tiles:
             raise InternalError(f"TM {tm} on {value.shape_in_tiles} for {layout}")
+        _check_size(self.name(), shape)
         return replace(value, tms=(*value.tms, tm), layout=layout)
 
     # ------------------------------------------------------------------------------------------------- row moves
@@ -367,6 +372,14 @@ class Lowering:
         if node.op == "constant":
             return self._memory.of(node.value, name)
         return None
+
+
+def _check_size(name: str, shape: Shape) -> None:
+    """Raise UnsupportedError for a tensor of more tiles than a run can hold: a layout may take many times as many
+    elements as the model's tensor has."""
+    if prod(shape) > MAX_TILES:
+        tiles = " x ".join(map(str, shape))
+        raise UnsupportedError(f"{name}: its layout takes {tiles} tiles, the most is {MAX_TILES:,}: use smaller inputs")
 
 
 def _zeros_and_ones(matrix: NDArray[Any]) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.lower import lowering
 
 torch = pytest.importorskip("torch")
 
@@ -25,3 +26,18 @@ def test_columns_that_have_no_room_each_in_padding_of_their_own_become_rows(arch
     made = be.compile(model, (x,), arch=arch, effort="low")
     assert np.allclose(made(x)[0], model(x).detach().numpy(), atol=1e-5)
     assert made.check(strict=True) == ()
+
+
+class Spread(torch.nn.Module):
+    """The sum of each element of one vector and each of another, each sum in a tile row of its own."""
+
+    def forward(self, slices, rows):
+        return slices[:, None, None] + rows[None, :, None]
+
+
+def test_a_layout_of_more_tiles_than_a_run_can_hold_is_refused(monkeypatch):
+    monkeypatch.setattr(lowering, "MAX_TILES", 99)  # in place of tensors of 64 GiB
+
+    assert be.compile(Spread(), (torch.ones(33), torch.ones(90)), effort="low")
+    with pytest.raises(be.UnsupportedError, match=r"add: its layout takes 34 x 3 x 1 tiles, the most is 99"):
+        be.compile(Spread(), (torch.ones(34), torch.ones(90)), effort="low")
