@@ -906,3 +906,10 @@ def test_a_side_that_is_cut_off_is_not_repeated_on_the_other(pads):
     """torch cuts off what is negative first; `reflect` and `replicate` read the whole."""
     modes = ["circular", "replicate", "reflect"]
     agrees(lambda x: [F.pad(x, pads, mode=mode) for mode in modes], torch.randn(2, 3, 5))
+
+
+def test_gelu_is_as_exact_as_its_page_says():
+    x = torch.linspace(-10, 10, 20_001)[None]
+    compiled = be.compile(torch.nn.GELU(), (x,), effort="low")
+    exact = F.gelu(x.double()).numpy()
+    assert np.abs(compiled(x)[0] - exact).max() < 2.6e-5
