@@ -68,8 +68,16 @@ class Noise(torch.nn.Module):
         return x + torch.rand_like(x)
 
 
+class Ties(torch.nn.Module):
+    """Reads the elements at the places of the largest two, which nearly all are as large as each other."""
+
+    def forward(self, x):
+        places = torch.relu(x - 3).topk(2, dim=-1).indices
+        return x.gather(-1, places)
+
+
 class TinyModels(libraries.LibrarySource):
-    MODELS: ClassVar = {"gate": Gate, "determinant": Determinant, "logarithm": Logarithm, "noise": Noise}
+    MODELS: ClassVar = {"gate": Gate, "determinant": Determinant, "logarithm": Logarithm, "noise": Noise, "ties": Ties}
 
     def names(self):
         for name in self.MODELS:
@@ -116,6 +124,20 @@ def test_what_is_no_measure_is_not_counted(tiny, name, why):
     assert row.verdict == "unbuilt"
     assert why in row.why
     assert page.page([row]).count("unbuilt") > 0
+
+
+def test_the_first_of_equal_elements_counts_where_torch_leaves_the_choice_open(tiny):
+    model = build_model("tiny", "ties", "torch", 0)
+    with judge._FirstOfEquals() as mode:
+        first_of_equals = model.run()
+    assert mode.has_chosen
+    assert not np.array_equal(first_of_equals[0], model.run()[0])  # torch chose others
+    assert judged("ties").verdict == "right"
+    row = make_row(Case("tiny", "ties", "ties"), 0, {}, "")
+    wrong = [-array for array in first_of_equals]
+    judge._compare(row, model.run(), wrong)
+    judge._compare_with_first_of_equals(row, model, model.run(), wrong)
+    assert row.verdict == "wrong"
 
 
 def test_a_model_is_the_same_in_each_process(tiny):
