@@ -913,3 +913,25 @@ def test_gelu_is_as_exact_as_its_page_says():
     compiled = be.compile(torch.nn.GELU(), (x,), effort="low")
     exact = F.gelu(x.double()).numpy()
     assert np.abs(compiled(x)[0] - exact).max() < 2.6e-5
+
+
+class First(torch.nn.Module):
+    """The first few and the last few elements of a dimension in order, with their places."""
+
+    def __init__(self, count, dim):
+        super().__init__()
+        self.count = count
+        self.dim = dim
+
+    def forward(self, x):
+        return (*torch.topk(x, self.count, dim=self.dim), *torch.topk(x, self.count, dim=self.dim, largest=False))
+
+
+@pytest.mark.parametrize(("shape", "count", "dim"), [((2, 4500), 7, 1), ((4200, 2), 3, 0), ((1, 4096 + 512), 128, -1)])
+def test_the_first_of_very_many_elements_are_exact_and_equal_ones_keep_their_order(shape, count, dim):
+    x = (torch.randn(shape) * 200).round() / 100  # with many equal elements
+    results = be.compile(First(count, dim), (x,), effort="low")(x)
+    for observed, descending in ((results[:2], True), (results[2:], False)):
+        expected = torch.sort(x, dim=dim, descending=descending, stable=True)
+        for array, tensor in zip(observed, expected, strict=True):
+            assert np.array_equal(array, tensor.narrow(dim, 0, count))
