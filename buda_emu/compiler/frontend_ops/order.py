@@ -12,8 +12,8 @@ _MOST_COMPARED = 1 << 12
 """Elements of a row that are all compared with each other although only a few of them are wanted: a constant of n * n
 elements then has 64 MiB."""
 _CHUNK = 512
-"""Elements of a chunk of a longer row. The first 40 of 20,480 elements take 13 million comparisons with chunks of 512, 44
-million with chunks of 128, and 23 million with chunks of 1024; all with all would take 419 million."""
+"""Elements of a chunk of a longer row. The first 40 of 20,480 elements take 13 million comparisons with chunks of 512,
+44 million with chunks of 128, and 22 million with chunks of 1024; all with all would take 419 million."""
 
 
 @_op
