@@ -76,8 +76,17 @@ class Ties(torch.nn.Module):
         return x.gather(-1, places)
 
 
+class Saturated(torch.nn.Module):
+    """Selects among probabilities that differ in float64, and are all 1 in float32."""
+
+    def forward(self, x):
+        places = torch.sigmoid(30 + x).topk(2, dim=-1).indices
+        return x.gather(-1, places)
+
+
 class TinyModels(libraries.LibrarySource):
-    MODELS: ClassVar = {"gate": Gate, "determinant": Determinant, "logarithm": Logarithm, "noise": Noise, "ties": Ties}
+    MODELS: ClassVar = {"gate": Gate, "determinant": Determinant, "logarithm": Logarithm, "noise": Noise}
+    MODELS |= {"ties": Ties, "saturated": Saturated}
 
     def names(self):
         for name in self.MODELS:
@@ -133,11 +142,17 @@ def test_the_first_of_equal_elements_counts_where_torch_leaves_the_choice_open(t
     assert mode.has_chosen
     assert not np.array_equal(first_of_equals[0], model.run()[0])  # torch chose others
     assert judged("ties").verdict == "right"
+    assert not judge._hangs_on_rounding(model, first_of_equals)
     row = make_row(Case("tiny", "ties", "ties"), 0, {}, "")
     wrong = [-array for array in first_of_equals]
     judge._compare(row, model.run(), wrong)
     judge._compare_with_first_of_equals(row, model, model.run(), wrong)
     assert row.verdict == "wrong"
+
+
+def test_a_model_that_float64_contradicts_is_no_measure(tiny):
+    model = build_model("tiny", "saturated", "torch", 0)
+    assert judge._hangs_on_rounding(model, model.run())
 
 
 def test_a_model_is_the_same_in_each_process(tiny):
