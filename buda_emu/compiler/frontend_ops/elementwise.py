@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Node, is_nonnegative, is_positive
+from buda_emu.compiler.graph.graph import Node, is_positive, never_negative
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.spec.precision import STAND_IN
 
@@ -280,7 +280,7 @@ def _fractional_power(b: Builder, x: Node, exponent: float) -> Node:
         return b.exp(b.multiply(b.log(x), exponent))
     power = b.exp(b.multiply(b.log(b.abs(x)), exponent))
     power = b.multiply(power, b.greater(x, 0.0, dtype="float32"))  # the reference's logarithm of 0 is finite
-    if is_nonnegative(b.graph, x.name):
+    if never_negative(b.graph, x.name):
         return power
     return b.add(power, b.sqrt(b.minimum(x, 0.0)))
 
@@ -298,7 +298,7 @@ def _general_power(b: Builder, x: Node, y: Node) -> Node:
         zero = b.less_equal(b.abs(x), 0.0, dtype="float32")
         size = b.subtract(size, b.multiply(zero, STAND_IN))
     power = b.exp(b.multiply(size, y))
-    if is_nonnegative(b.graph, x.name):
+    if never_negative(b.graph, x.name):
         return power
     odd, fractional = _kinds_of_exponents(b, y)
     below = b.less(x, 0.0)

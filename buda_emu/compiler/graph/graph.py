@@ -342,6 +342,10 @@ def never_negative(graph: Graph, name: str) -> bool:
         return bool((node.value >= 0).all())
     if node.op in ("square", "abs", "exp", "relu", "sigmoid", "sqrt"):
         return True
+    if node.op == "multiply" and node.inputs[0] == node.inputs[1]:
+        return True
+    if node.op == "maximum":
+        return any(never_negative(graph, operand) for operand in node.inputs)
     return _keeps_sign(node) and all(never_negative(graph, operand) for operand in node.inputs)
 
 
@@ -350,21 +354,6 @@ def _keeps_sign(node: Node) -> bool:
     if node.op == "linear" and (node.attrs["matrix"].weight < 0).any():
         return False
     return node.op in _SIGN_STAYS
-
-
-def is_nonnegative(graph: Graph, name: str) -> bool:
-    """Return whether a value cannot be below 0. In contrast to `never_negative`, which decides about masks, it knows
-    the larger one of two values and a product of a value with itself."""
-    node = graph.nodes.get(name)
-    if node is None:
-        return False
-    if node.op == "maximum":
-        return any(is_nonnegative(graph, operand) for operand in node.inputs)
-    if node.op == "multiply" and node.inputs[0] == node.inputs[1]:
-        return True
-    if _keeps_sign(node):
-        return all(is_nonnegative(graph, operand) for operand in node.inputs)
-    return never_negative(graph, name)
 
 
 def is_positive(graph: Graph, name: str) -> bool:
@@ -378,7 +367,7 @@ def is_positive(graph: Graph, name: str) -> bool:
     if node.op == "maximum":
         return any(is_positive(graph, operand) for operand in node.inputs)
     if node.op == "add":
-        return is_nonnegative(graph, name) and any(is_positive(graph, operand) for operand in node.inputs)
+        return never_negative(graph, name) and any(is_positive(graph, operand) for operand in node.inputs)
     if node.op in ("reshape", "transpose", "expand", "identity"):
         return is_positive(graph, node.inputs[0])
     return False

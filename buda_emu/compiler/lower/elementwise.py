@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Array, Node, Shape, is_nonnegative, never_negative
+from buda_emu.compiler.graph.graph import Array, Node, Shape, never_negative
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
@@ -22,6 +22,9 @@ _SFPU: Final = {
 _ZERO_STAYS: Final = {"sqrt", "tanh", "gelu_tanh", "sine", "abs", "square", "power", "leaky_relu", "relu", "identity"}
 _NEEDS_ZEROS: Final = {"sqrt"}
 """Ops that stop on a negative number, even in the padding (OPS 5)."""
+_POLE_AT_ZERO: Final = {"reciprocal", "log"}
+"""Ops whose result at 0 is huge: zeros in the padding are masked after them, or what is multiplied there again and again,
+as in layers with a residual, overflows and spoils elements of the same tile (0 times infinity in a product)."""
 _STOPS: Final = {"sqrt", "reciprocal"}
 """Ops that stop on an element without a result (OPS 5); a reciprocal may be -inf."""
 _PARTIAL: Final = {*_STOPS, "log"}
@@ -36,16 +39,18 @@ def sfpu(low: Lowering, node: Node) -> LoweredValue:
     if node.op in _NEEDS_ZEROS and not never_negative(low.graph, node.inputs[0]):
         value = low.mask_padding(value, rows=not value.same_rows, columns=not value.same_columns)
     attrs = {{"exp": "exp", "slope": "slope"}[key]: value_of_attr for key, value_of_attr in node.attrs.items()}
-    return _result(
-        low, value, low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.shape_in_tiles, **attrs), node.op
-    )
+    name = low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.shape_in_tiles, **attrs)
+    result = _result(low, value, name, node.op)
+    if node.op in _POLE_AT_ZERO:
+        result = low.mask_padding(result, rows=value.clean_rows, columns=value.clean_columns)
+    return result
 
 
 def mark_undefined_results(low: Lowering, node: Node) -> None:
     """Note whether a node may have elements without a result, and for the whole graph whether one of them would stop
     the reference: a root or a reciprocal of a value that may be NaN or below 0."""
     after_nan = any(name in low.undefined for name in node.inputs)
-    partial = node.op in _PARTIAL and not is_nonnegative(low.graph, node.inputs[0])
+    partial = node.op in _PARTIAL and not never_negative(low.graph, node.inputs[0])
     if after_nan or (partial and node.op != "reciprocal"):
         low.undefined.add(node.name)
     if node.op in _STOPS and (after_nan or partial):
