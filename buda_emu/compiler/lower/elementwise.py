@@ -23,8 +23,8 @@ _ZERO_STAYS: Final = {"sqrt", "tanh", "gelu_tanh", "sine", "abs", "square", "pow
 _NEEDS_ZEROS: Final = {"sqrt"}
 """Ops that stop on a negative number, even in the padding (OPS 5)."""
 _POLE_AT_ZERO: Final = {"reciprocal", "log"}
-"""Ops whose result at 0 is huge: zeros in the padding are masked after them, or what is multiplied there again and again,
-as in layers with a residual, overflows and spoils elements of the same tile (0 times infinity in a product)."""
+"""Ops whose result at 0 is huge: it is masked where the padding is 0. Otherwise what is multiplied there again and
+again, as in layers with a residual, overflows and spoils elements of the same tile (0 times infinity in a product)."""
 _STOPS: Final = {"sqrt", "reciprocal"}
 """Ops that stop on an element without a result (OPS 5); a reciprocal may be -inf."""
 _PARTIAL: Final = {*_STOPS, "log"}
