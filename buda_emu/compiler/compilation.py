@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import announce
-from buda_emu.compiler.graph.graph import Array, Graph, Node, host_shape
+from buda_emu.compiler.graph.graph import Array, Graph, Node, host_shape, rules_of
 from buda_emu.compiler.graph.spec import CORE, FRONT
 from buda_emu.compiler.ir.text import Ir, IrFile
 from buda_emu.compiler.ir.values import IrError
@@ -23,6 +23,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.speculative import JOB
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.emulator.image.model_io import made_up as values
+from buda_emu.emulator.image.shape_rules import fill_by_rules
 from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import Board, Cluster, agreed_arch, board, read_cluster
 from buda_emu.support.checker.suggest import near, nearest
@@ -402,10 +403,16 @@ def _title(graph: Graph, target: Target) -> str:
 
 def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
     """Return one random array for each input, in order: normal numbers for floats, indices within their tables,
-    otherwise zeros and ones."""
+    otherwise zeros and ones; an input that decides shapes gets values that mean those of the graph."""
     rng = np.random.default_rng(seed)
     nodes = [graph[name] for name in graph.inputs]
-    return tuple(values(rng, host_shape(node), node.dtype, below(graph, node)) for node in nodes)
+    rules = rules_of(graph)
+
+    def draw(node: Node) -> Array:
+        """Return a random array for an input that means the shapes that the graph has."""
+        return fill_by_rules(rules, node.attrs["label"], values(rng, host_shape(node), node.dtype, below(graph, node)))
+
+    return tuple(map(draw, nodes))
 
 
 def below(graph: Graph, node: Node) -> int:

@@ -21,7 +21,7 @@ from buda_emu.compiler.compilation import below, made_up
 from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
 from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.graph.examples import example_inputs
-from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Origin, host_shape
+from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Origin, host_shape, rules_of
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece
 from buda_emu.compiler.lower.tiles import Shape, TileGraph
 from buda_emu.compiler.place.placement import Placement
@@ -682,7 +682,7 @@ class CompiledModel:
             )
             for queue in tiles.outputs.values()
         )
-        return ModelIo(tuple(nodes), inputs, outputs, padding=padding_shares(tiles))
+        return ModelIo(tuple(nodes), inputs, outputs, padding=padding_shares(tiles), rules=rules_of(graph))
 
     @property
     def io_of_image(self) -> ModelIo:
@@ -855,7 +855,8 @@ class CompiledModel:
         files = dict[str, bytes]()
         if host is not None:
             plan, files = host
-            io = replace(self.io, labels=tuple(model_input.label for model_input in plan.given), host=plan)
+            labels = tuple(model_input.label for model_input in plan.given)
+            io = replace(self.io, labels=labels, host=plan, rules=())
         if chips:
             io = io.on_chip(chips[0])
         tensors = dict(self.tensors())

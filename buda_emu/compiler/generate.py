@@ -32,7 +32,7 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.program.parameters import parameters_of_rounds
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.errors import HostError
+from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
 
@@ -191,14 +191,26 @@ def _add_model(
     return Part(program, tuple(inputs), tuple(outputs))
 
 
+def _rules(node: Node, prefix: str, caches: Mapping[str, _Cache]) -> dict[str, Any]:
+    """Return the attribute of an input for the shapes that it decides, if there are some. Raises UnsupportedError where
+    a cache decides one, whose values the host does not see."""
+    rules = node.attrs.get("rules", ())
+    labels = dict.fromkeys(entry.label for rule in rules for entry in rule.inputs)
+    if in_caches := [label for label in labels if label in caches]:
+        raise UnsupportedError(f"compile: {rules[0].operator} by {in_caches[0]}, which is a cache: it decides a shape")
+    names = {label: prefix + label for label in labels}
+    return {"rules": tuple(rule.relabelled(names) for rule in rules)} if rules else {}
+
+
 def _add_node(b: Builder, node: Node, names: Mapping[str, str], prefix: str, caches: Mapping[str, _Cache]) -> Node:
     """Add a node under a new name, or the state that stands for a cache's input, and return it."""
     if node.op == "input":
         label = node.attrs["label"]
         if label in caches:
+            _rules(node, prefix, caches)
             cache = caches[label]
             return b.state(label, cache.initial, slots=cache.slots, dim=cache.dim)
-        node = replace(node, attrs={"label": prefix + label})
+        node = replace(node, attrs={"label": prefix + label, **_rules(node, prefix, caches)})
     name = b.unique(prefix + node.name)
     b.graph.nodes[name] = replace(node, name=name, inputs=tuple(names[operand] for operand in node.inputs))
     return b.graph.nodes[name]
@@ -350,7 +362,7 @@ class CompiledPrograms(CompiledModel):
         """Return the inputs and outputs of one program, in the netlist's order."""
         inputs = tuple(queue for queue in self.io.inputs if queue.label in part.inputs)
         outputs = tuple(queue for queue in self.io.outputs if queue.label in part.outputs)
-        return ModelIo(part.inputs, inputs, outputs)
+        return ModelIo(part.inputs, inputs, outputs, rules=self.io.of_labels(part.inputs))
 
     def _entries(self, part: Part) -> int:
         """Return how many inputs the queues of a program hold; 1 for a program without inputs."""

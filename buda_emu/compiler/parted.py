@@ -28,7 +28,7 @@ from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.generate import CompiledPrograms, Part
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.examples import example_inputs, examples_in_order
-from buda_emu.compiler.graph.graph import Array, Graph, Node, Origin, Output, host_shape
+from buda_emu.compiler.graph.graph import Array, Graph, Node, Origin, Output, host_shape, rules_of
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.importers.operators import REFUSED
 from buda_emu.compiler.importers.source import read_model
@@ -234,7 +234,7 @@ def _as_input(node: Node, label: str) -> Node:
     """Return an input node of this label for a value from outside of a part. An input of the model keeps its
     attributes."""
     if node.op == "input":
-        attrs = dict(node.attrs)
+        attrs = {name: value for name, value in node.attrs.items() if name != "rules"}  # the plan has them
     else:
         attrs = {}
     return Node(
@@ -356,7 +356,7 @@ class PartedModel:
         for number, step in enumerate(self.steps):
             steps.append(step.step(number) if isinstance(step, HostWork) else step)
         files = {name: f"{number}.npy" for number, name in enumerate(constants)}
-        return HostPlan(inputs, outputs, files, tuple(steps))
+        return HostPlan(given=inputs, gives=outputs, constants=files, steps=tuple(steps), rules=rules_of(graph))
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
         """Return the findings of the checker."""

@@ -15,6 +15,7 @@ from buda_emu.emulator.image.load import load_image
 from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, inputs_by_label, made_up
 from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
+from buda_emu.emulator.image.shape_rules import DecidingInput, fill_by_rules
 from buda_emu.emulator.inputs.host_parts import HostParts
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
@@ -113,9 +114,17 @@ class LoadedModel:
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
         """Return random inputs of the model's shapes and element types, in its order."""
-        described = {entry.label: entry for entry in (self.io.host.given if self.io.host else self.io.inputs)}
-        entries = [described[label] for label in self.io.labels if label in described]
-        return tuple(made_up(generator(seed, entry.label), entry.shape, entry.dtype, entry.below) for entry in entries)
+        plan = self.io.host
+        rules = plan.rules if plan else self.io.rules
+        described = {entry.label: entry for entry in plan.given} if plan else self.io.described
+        arrays: list[Array] = []
+        for label in self.io.labels:
+            if label in described:
+                entry = described[label]
+                below = 2 if isinstance(entry, DecidingInput) else entry.below
+                array = made_up(generator(seed, label), entry.shape, entry.dtype, below)
+                arrays.append(fill_by_rules(rules, label, array))
+        return tuple(arrays)
 
     def close(self) -> None:
         """Free the machine that calls opened; the next call opens a new one."""
@@ -299,7 +308,7 @@ class LoadedPrograms(LoadedModel):
         """Return the inputs and outputs of the model that one program has, to push and pop their queues."""
         inputs = tuple(entry for entry in self.io.inputs if entry.label in program.inputs)
         outputs = tuple(entry for entry in self.io.outputs if entry.label in program.outputs)
-        return ModelIo(program.inputs, inputs, outputs)
+        return ModelIo(program.inputs, inputs, outputs, rules=self.io.of_labels(program.inputs))
 
     def _room(self, program: ModelProgram) -> int:
         """Return the largest number of rounds in one run."""

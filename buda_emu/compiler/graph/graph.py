@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
 from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
+from buda_emu.emulator.image.shape_rules import ShapeRule
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 
@@ -33,7 +35,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 SOURCES = ("input", "constant", "state")
 """Ops that read no other node. An input has its `label`; with `windows` the host lays side by side what they see of a
-tensor of `host_shape`, and the node's shape is that of the result. A state is a tensor that the device keeps from run
+tensor of `host_shape`, and the node's shape is that of the result; `rules` are shapes that it decides. A state is a tensor that the device keeps from run
 to run: attributes `label`, `initial`, its value at first, and `df`, its format where that is not the model's. With
 `slots` a program writes one of so many equal parts of dimension `dim` at a time, and reads all of them."""
 FORWARD = "fwd_0"
@@ -79,6 +81,11 @@ def dim_of(axis: int, rank: int) -> int:
 def host_shape(node: Node) -> Shape:
     """Return the shape of the tensor that the host holds for an input."""
     return node.attrs.get("host_shape", node.shape)
+
+
+def rules_of(graph: "Graph") -> tuple[ShapeRule, ...]:
+    """Return the rules about the shapes that the inputs of a graph decide."""
+    return tuple(chain.from_iterable(graph[name].attrs.get("rules", ()) for name in graph.inputs))
 
 
 @dataclass(frozen=True, slots=True)

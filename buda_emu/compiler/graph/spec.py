@@ -11,6 +11,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import FrontOp, front_op, has_front_op
 from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.emulator.image.shape_rules import ShapeRule
 from buda_emu.support.errors import InternalError
 
 FRONT: Final = "front"
@@ -109,6 +110,8 @@ def _node_problems(graph: Graph, node: Node) -> Iterator[str]:
     """Yield a line for each way in which a node contradicts the declaration of its op."""
     if node.dtype not in DTYPES:
         yield f"{node.name}: there is no element type {node.dtype}"
+    if node.op == "input":
+        yield from _rule_problems(graph, node)
     if not all(value.is_within for value in node.attrs.values() if isinstance(value, Sparse)):
         yield f"{node.name} = {node.op}: entries of its matrix are outside of it"
         return
@@ -119,6 +122,16 @@ def _node_problems(graph: Graph, node: Node) -> Iterator[str]:
         return
     if shape is not None and tuple(shape) != node.shape:
         yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
+
+
+def _rule_problems(graph: Graph, node: Node) -> Iterator[str]:
+    """Yield a line for each rule of an input about the shapes that it decides that contradicts itself or the graph."""
+    labels = [entry.attrs.get("label", "") for entry in graph if entry.op == "input"]
+    for rule in node.attrs.get("rules", ()):
+        if not isinstance(rule, ShapeRule):
+            yield f"{node.name}: its rules are not shapes that it decides"
+            return
+        yield from (f"{node.name}: rule of {rule.result}: {problem}" for _, problem in rule.problems(labels))
 
 
 def _declared_shape(graph: Graph, node: Node) -> Shape | None:

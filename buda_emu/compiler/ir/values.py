@@ -21,6 +21,7 @@ from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placement import Detour
 from buda_emu.compiler.target import Precision
 from buda_emu.emulator.image.host_plan import Windows
+from buda_emu.emulator.image.shape_rules import DecidingInput, Element, ShapeRule
 from buda_emu.emulator.inputs.numpy_files import npz_of
 from buda_emu.emulator.memory.host import default_memory_limit, size_text
 from buda_emu.support.errors import HostError
@@ -259,7 +260,10 @@ def equal(first: Any, second: Any) -> bool:
 
 
 RECORDS: Final = {
-    kind.__name__: kind for kind in (Blocks, Detour, Layout, Piece, PickTable, Precision, Sparse, Windows)
+    kind.__name__: kind
+    for kind in (
+        Blocks, DecidingInput, Detour, Element, Layout, Piece, PickTable, Precision, ShapeRule, Sparse, Windows,
+    )
 }
 """All records that a text may hold."""
 SHARED: Final = (PickTable,)

@@ -42,6 +42,9 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
             ):
                 yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, part, place, field))
             seen.add(tensor_io.queue)
+    for place, rule in enumerate(model.rules):
+        for field, problem in rule.problems(model.labels):
+            yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, "rules", place, field))
     yield from _program_mismatches(model, netlist)
     yield from _state_mismatches(model, netlist, tensors)
 

@@ -24,6 +24,7 @@ from buda_emu.emulator.image.fields import (
     required_field,
     text,
 )
+from buda_emu.emulator.image.shape_rules import ShapeRule
 
 COMPUTES: Final = "buda_emu.compiler.parted"
 """The module whose `operator_from_image(form, data)` returns a function of a host step's operands, imported when a plan
@@ -125,12 +126,13 @@ def _step(value: Any) -> DeviceStep | HostStep:
 @dataclass(frozen=True, slots=True)
 class HostPlan:
     """The steps of a model that runs partly on the host. `given` and `gives` are the inputs and outputs of the model;
-    `constants` maps names of values to .npy files below `host/`."""
+    `constants` maps names of values to .npy files below `host/`. `rules`: the shapes that inputs of the model decide."""
 
     given: tuple[PlanInput, ...] = required_field(list_of(object_of(PlanInput, closed=True)))
     gives: tuple[PlanOutput, ...] = required_field(list_of(object_of(PlanOutput, closed=True)))
     constants: Mapping[str, str] = required_field(map_of(text))
     steps: tuple[DeviceStep | HostStep, ...] = required_field(list_of(_step))
+    rules: tuple[ShapeRule, ...] = optional_field(list_of(object_of(ShapeRule, closed=True)), ())
 
     @property
     def on_host(self) -> tuple[HostStep, ...]:
@@ -144,7 +146,8 @@ class HostPlan:
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON for device.json."""
-        return _plain(self)
+        plan = _plain(self)
+        return plan if self.rules else {name: entry for name, entry in plan.items() if name != "rules"}
 
     def problems(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Yield place and text of each value that is read before a step gives it, or given twice."""
@@ -161,6 +164,10 @@ class HostPlan:
         for place, output in enumerate(self.gives):
             if output.value not in names:
                 yield ("gives", place, "value"), f"nothing gives value {output.value!r}"
+        labels = [plan_input.label for plan_input in self.given]
+        for place, rule in enumerate(self.rules):
+            for name, problem in rule.problems(labels):
+                yield ("rules", place, name), problem
 
 
 def _values_of_step(step: DeviceStep | HostStep) -> tuple[list[str], list[str]]:
@@ -185,8 +192,12 @@ def follow(plan: HostPlan, values: "Mapping[str, Array]", device: Device, comput
     """Execute a plan and return the model's outputs by label.
 
     `values` holds the values of the model's inputs and of `constants`. `device` runs a program on inputs by label and
-    returns its outputs by label; `compute` computes the host's steps. Raises what these raise."""
+    returns its outputs by label; `compute` computes the host's steps. Raises what these raise, and HostError for inputs
+    that mean other shapes than the model was compiled for."""
     values = dict(values)
+    arrays = {plan_input.label: values[plan_input.value] for plan_input in plan.given}
+    for rule in plan.rules:
+        rule.check(arrays)
     for step in plan.steps:
         if isinstance(step, HostStep):
             arrays = compute(step, [np.asarray(values[name]) for name in step.operands])

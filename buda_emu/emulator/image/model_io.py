@@ -28,6 +28,7 @@ from buda_emu.emulator.image.fields import (
 from buda_emu.emulator.image.host_plan import HostPlan, Windows, dtype, read_windows
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState
 from buda_emu.emulator.image.rules import Place
+from buda_emu.emulator.image.shape_rules import DecidingInput, ShapeRule, deciding_inputs
 from buda_emu.spec.precision import INFINITE, LARGEST, STAND_IN
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
@@ -132,6 +133,16 @@ def _are_values_of(tensor: "Array", kind: "np.dtype[Any]") -> "Array":
         return (tensor >= bounds.min) & (tensor <= bounds.max)
     numbers = tensor.astype(np.float64)
     return (np.rint(numbers) == numbers) & (numbers >= bounds.min) & (numbers <= bounds.max)
+
+
+def check_rules(rules: Sequence[ShapeRule], arrays: Mapping[str, Any]) -> None:
+    """Raise HostError for inputs by label whose values mean other shapes than the model was compiled for, and as
+    `check_input`."""
+    for label, entry in deciding_inputs(rules).items():
+        if label in arrays:
+            check_input(arrays[label], label, entry.shape, entry.dtype)
+    for rule in rules:
+        rule.check(arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +329,7 @@ class ModelIo:
     included. `chip`: the chip of these queues, where several chips have a copy of the model. `host`: the host's plan
     between programs; then `inputs` and `outputs` are those of all programs, and their labels the plan's. `padding`: the
     share of the elements of ops' results that are none of the model's, by op, as far as it is known. `programs` and
-    `states`: the programs and caches of a model that keeps caches."""
+    `states`: the programs and caches of a model that keeps caches. `rules`: the shapes that inputs decide."""
 
     labels: tuple[str, ...] = required_field(list_of(text))
     inputs: tuple[ModelInput, ...] = required_field(list_of(object_of(ModelInput, closed=True)))
@@ -328,6 +339,7 @@ class ModelIo:
     padding: Mapping[str, float] = optional_map_field(_share)
     programs: tuple[ModelProgram, ...] = optional_field(list_of(object_of(ModelProgram, closed=True)), ())
     states: tuple[ModelState, ...] = optional_field(list_of(object_of(ModelState, closed=True)), ())
+    rules: tuple[ShapeRule, ...] = optional_field(list_of(object_of(ShapeRule, closed=True)), ())
     schema_version: int = required_field(_version, default=1)
 
     @cached_property
@@ -351,7 +363,8 @@ class ModelIo:
         caches = {"programs": self.programs, "states": self.states} if self.programs else {}
         lists = {key: [_plain(entry) for entry in value] for key, value in (*parts.items(), *caches.items())}
         padding = {"padding": dict(self.padding)} if self.padding else {}
-        return {"schema_version": 1, **lists, **chip, **host, **padding}
+        rules = {"rules": [_plain(rule) for rule in self.rules]} if self.rules else {}
+        return {"schema_version": 1, **lists, **chip, **host, **padding, **rules}
 
     def on_chip(self, chip: int) -> "ModelIo":
         """Return the inputs and outputs of the copy on a chip (NETLIST 1.7)."""
@@ -369,7 +382,8 @@ class ModelIo:
         return read_value(object_of(ModelIo, closed=True), source, place)
 
     def queues(self, arrays: Mapping[str, Any]) -> "dict[str, Array]":
-        """Return the entries to push, by queue, for inputs by name. Raises HostError for missing and unknown names."""
+        """Return the entries to push, by queue, for inputs by name. Raises HostError for missing and unknown names, and
+        as `check_rules`."""
         missing = [
             label for label in dict.fromkeys(model_input.label for model_input in self.inputs) if label not in arrays
         ]
@@ -378,4 +392,14 @@ class ModelIo:
             problems = [f"no {', '.join(missing)}"] if missing else []
             problems += [f"unknown {', '.join(unknown)}"] if unknown else []
             raise HostError(f"inputs: {'; '.join(problems)}; the model takes {', '.join(self.labels)}")
+        check_rules(self.rules, arrays)
         return {model_input.queue: model_input.to_queue(arrays[model_input.label]) for model_input in self.inputs}
+
+    def of_labels(self, labels: Sequence[str]) -> tuple[ShapeRule, ...]:
+        """Return the rules about some of the inputs."""
+        return tuple(rule for rule in self.rules if all(entry.label in labels for entry in rule.inputs))
+
+    @property
+    def described(self) -> Mapping[str, ModelInput | DecidingInput]:
+        """Shape and element type of each input that a queue takes or that decides a shape, by label."""
+        return deciding_inputs(self.rules) | {model_input.label: model_input for model_input in self.inputs}

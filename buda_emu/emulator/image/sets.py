@@ -17,7 +17,7 @@ def split_into_rounds(
 ) -> Iterator[Sequence[Mapping[str, Array]]]:
     """Yield the sets in rounds of at most `at_once`. Raises HostError where inputs hold different numbers of sets."""
     count = count_sets(io, {label: array.shape for label, array in arrays.items()})
-    shapes = {model_input.label: model_input.shape for model_input in io.inputs}
+    shapes = {label: entry.shape for label, entry in io.described.items()}
     for start in range(0, count, at_once):
         yield [
             {label: _part(array, shapes.get(label), number, count) for label, array in arrays.items()}
@@ -36,9 +36,7 @@ def count_sets(io: ModelIo, shapes: Mapping[str, tuple[int, ...]]) -> int:
     sets in front; one of the model's own shape goes with each set. Raises HostError where inputs hold different numbers
     of sets."""
     counts = {
-        model_input.label: _set_count(model_input.shape, shapes[model_input.label])
-        for model_input in io.inputs
-        if model_input.label in shapes
+        label: _set_count(entry.shape, shapes[label]) for label, entry in io.described.items() if label in shapes
     }
     several = {label: count for label, count in counts.items() if count is not None}
     if len(set(several.values())) > 1:

@@ -12,6 +12,7 @@ import numpy as np
 from buda_emu.emulator.image.device_image import DeviceImage
 from buda_emu.emulator.image.host_plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
 from buda_emu.emulator.image.model_io import ModelIo, check_input, made_up
+from buda_emu.emulator.image.shape_rules import fill_by_rules
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.numpy_files import npy_of
@@ -92,12 +93,12 @@ class HostParts:
         """Return generated values of the model's inputs: normal numbers for floats, else integers that the model
         takes."""
         plan_inputs = self.plan.given
-        return {
-            plan_input.value: made_up(
-                generator(seed, plan_input.label), plan_input.shape, plan_input.dtype, plan_input.below
-            )
-            for plan_input in plan_inputs
-        }
+        values: dict[str, Array] = {}
+        for plan_input in plan_inputs:
+            stream = generator(seed, plan_input.label)
+            array = made_up(stream, plan_input.shape, plan_input.dtype, plan_input.below)
+            values[plan_input.value] = fill_by_rules(self.plan.rules, plan_input.label, array)
+        return values
 
     def read(self, path: Path, byte_limit: int) -> dict[str, Array]:
         """Return the values of the model's inputs from one .npz file, which unpacks to at most `byte_limit` bytes.

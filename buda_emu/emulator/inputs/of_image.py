@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from buda_emu.emulator.image.device_image import DeviceImage
+    from buda_emu.emulator.image.model_io import ModelInput
+    from buda_emu.emulator.image.shape_rules import ShapeRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +166,20 @@ def made_up_blocks(
         return
     if needed is None:
         needed = entries_read(netlist, programs, parameters)
+    model_inputs: dict[str, ModelInput] = {}
+    rules: tuple[ShapeRule, ...] = ()
     if image.model:
+        from buda_emu.emulator.image.shape_rules import fill_by_rules
+
+        rules = image.model.rules
         model_inputs = {
             model_input.queue: model_input for model_input in image.model.inputs if model_input.queue not in excluded
         }
-    else:
-        model_inputs = {}
     for name, model_input in model_inputs.items():
         stream = generator(seed, model_input.label)  # queues of one input get parts of the same array
         for _ in range(needed.get(name, 0)):
-            yield InputBlock(
-                name, model_input.to_queue(model_input.made_up(stream)), None, "made-up inputs of the model"
-            )
+            array = fill_by_rules(rules, model_input.label, model_input.made_up(stream))
+            yield InputBlock(name, model_input.to_queue(array), None, "made-up inputs of the model")
     others = {name for name in netlist.queues if name in excluded or name in model_inputs}
     yield from in_queues(
         image, default_inputs(netlist, config, programs, parameters, seed, excluded=others, needed=needed)

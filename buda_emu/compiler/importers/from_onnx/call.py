@@ -10,6 +10,7 @@ from onnx import helper
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAttributes, RecordedOperands
+from buda_emu.compiler.importers.from_onnx.decided import DecidedShapes
 from buda_emu.compiler.importers.operators import NotSupportedError, Operators
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent")
@@ -19,7 +20,8 @@ FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of an operator. `inputs` are nodes, None where left out; `attrs` are by name; `shapes` are those of the
-    results, None where the model does not state them. Inputs and attributes record what the handler reads."""
+    results, None where the model does not state them, and `results` their names; `decided` has the shapes that inputs
+    of the model decide. Inputs and attributes record what the handler reads."""
 
     b: Builder
     op: str
@@ -27,6 +29,8 @@ class Call:
     attrs: RecordedAttributes
     shapes: Sequence[tuple[int, ...] | None]
     opset: int
+    results: Sequence[str]
+    decided: DecidedShapes
 
     def __getitem__(self, place: int) -> Node:
         node = self.get(place)

@@ -20,6 +20,7 @@ from buda_emu.compiler.graph.examples import Examples, in_order
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.arguments import RecordedAttributes, RecordedOperands, refuse_unread
 from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
+from buda_emu.compiler.importers.from_onnx.decided import DecidedShapes
 from buda_emu.compiler.importers.from_onnx.external import (
     iterate_external_tensors,
     load_external_tensors,
@@ -108,8 +109,7 @@ def _bind_open_sizes(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    initializer_names = {entry.name for entry in copy.graph.initializer}
-    values = [entry for entry in copy.graph.input if entry.name not in initializer_names]
+    values = _inputs_of(copy)
     for value in values:
         _set_open_sizes(value, sizes)
     examples = in_order(inputs, [value.name for value in values])
@@ -119,6 +119,18 @@ def _bind_open_sizes(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
         for size in np.shape(array):
             shape.dim.add().dim_value = size
     return copy
+
+
+def _inputs_of(model: Any) -> list[Any]:
+    """Return the inputs that a call of the model gives: those without an initializer."""
+    initializer_names = {entry.name for entry in model.graph.initializer}
+    return [entry for entry in model.graph.input if entry.name not in initializer_names]
+
+
+def _examples_by_label(model: Any, inputs: Examples) -> dict[str, Any]:
+    """Return the example inputs by the names of the model's inputs, none without examples."""
+    names = [value.name for value in _inputs_of(model)]
+    return dict(zip(names, in_order(inputs, names) or (), strict=False))
 
 
 def _infer_shapes(model: Any) -> Any:
@@ -224,7 +236,8 @@ def read_proto(
             "load it with onnx.load, which puts all tensors into the model"
         )
     try:
-        return _Reader(prepare_model(model, inputs, sizes or OpenSizes({})), name, on_host, references).read()
+        prepared = prepare_model(model, inputs, sizes or OpenSizes({}))
+        return _Reader(prepared, name, on_host, references, _examples_by_label(model, inputs)).read()
     except (BudaError, MemoryError):
         raise
     except Exception as error:  # a model may be broken in more ways than one can list, and onnx raises what C++ does
@@ -233,7 +246,14 @@ def read_proto(
 
 
 class _Reader:
-    def __init__(self, model: Any, name: str, on_host: Sequence[str], references: Mapping[str, Referenced]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        name: str,
+        on_host: Sequence[str],
+        references: Mapping[str, Referenced],
+        examples: Mapping[str, Any],
+    ) -> None:
         self._references = references
         self._model = model
         self._on_host = on_host
@@ -247,6 +267,7 @@ class _Reader:
         self._refused = Refusals()
         self._host_takes_all = True  # whether the host could compute every operator that is refused
         self._line = ""
+        self._decided = DecidedShapes(self._graph, examples)
         read = filter(None, chain.from_iterable((*node.input, *captured_names(node)) for node in model.graph.node))
         self._needed = {*read, *(value.name for value in model.graph.output)}
 
@@ -272,6 +293,7 @@ class _Reader:
             advice.append("be.compile_in_parts (the command, without --no-host) leaves to the host what it can")
         self._refused.raise_if_any(self._graph.name, *advice)
         node_names = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
+        self._decided.put_into_graph()
         self._graph.origin = OnnxOrigin(self._model, node_names)
         return self._graph
 
@@ -442,6 +464,8 @@ class _Reader:
             attrs=RecordedAttributes({entry.name: helper.get_attribute_value(entry) for entry in node.attribute}),
             shapes=[self._shapes.get(name) for name in node.output],
             opset=self._opset.get(node.domain, 1),
+            results=node.output,
+            decided=self._decided,
         )
         before = len(self._graph.nodes)
         output = ONNX[node.op_type].handler(call)

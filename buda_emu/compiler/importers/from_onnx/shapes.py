@@ -14,6 +14,7 @@ from buda_emu.compiler.graph.builder import check_constant_size, check_index_siz
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
+from buda_emu.compiler.importers.from_onnx.decided import Decision
 from buda_emu.compiler.importers.interpolation import cubic, triangle
 from buda_emu.compiler.importers.operators import (
     Scatter,
@@ -31,19 +32,24 @@ def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
     return call.b.reshape(x, shape=tuple(int(size) for size in shape))
 
 
-def stated_shape(call: Call, place: int, subject: str) -> tuple[int, ...] | None:
-    """Return the shape that the model states for the result if operand `place`, which decides it, is not constant; None
-    if that operand can be read. Raise NotSupportedError, which names the `subject`, if the model states none."""
+def decided_shape(
+    call: Call, place: int, subject: str, shape: tuple[int, ...], *, keeps_zero: bool = False
+) -> tuple[int, ...] | None:
+    """Return the shape of the result if inputs of the model decide it by operand `place`; None if that operand can be
+    read. The operator gives it to an operand of `shape`; `keeps_zero`: a size of 0 keeps that operand's. Raise
+    NotSupportedError, which names the `subject`, if there is no shape to compile for."""
     node = call.get(place)
-    if node is not None and node.op != "constant":
-        if call.shapes:
-            shape = call.shapes[0]
-        else:
-            shape = None
-        if shape is None:
-            raise call.refuse(f"{subject} that is computed or an input")
-        return shape
-    return None
+    if node is None or node.op == "constant":
+        return None
+    decision = Decision(
+        operator=call.op,
+        result=call.results[0],
+        shape=shape,
+        stated=call.shapes[0],
+        keeps_zero=keeps_zero,
+        subject=subject,
+    )
+    return call.decided.shape_of(node, decision)
 
 
 @onnx_op("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -51,11 +57,9 @@ def reshape(call: Call) -> Node:
     """`reshape`"""
     x = call[0]
     allows_zero = bool(call.attr("allowzero", 0))
-    stated = stated_shape(call, 1, "shape or axes")
-    if stated is not None:
-        if prod(stated) != prod(x.shape):
-            raise call.refuse("a shape that is an input")
-        return reshape_to(call, x, stated)
+    decided = decided_shape(call, 1, "shape or axes", x.shape, keeps_zero=not allows_zero)
+    if decided is not None:
+        return reshape_to(call, x, decided)
     if call.op == "Flatten":
         return reshape_to(call, x, _flat_shape(call, x))
     operand = call.constant(1, "shape")
@@ -117,7 +121,7 @@ def transpose(call: Call) -> Node:
 def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways"""
     x = call[0]
-    requested = stated_shape(call, 1, "shape")
+    requested = decided_shape(call, 1, "shape", x.shape)
     if requested is None:
         requested = tuple(int(size) for size in call[1].value)
     shape = np.broadcast_shapes(x.shape, requested)
@@ -130,9 +134,9 @@ def expand(call: Call) -> Node:
 def tile(call: Call) -> Node:
     """`tile`"""
     x = call[0]
-    stated = stated_shape(call, 1, "repeats")
-    if stated is not None:
-        repeats = [a // b for a, b in zip(stated, x.shape, strict=True)]
+    decided = decided_shape(call, 1, "repeats", x.shape)
+    if decided is not None:
+        repeats = [a // b for a, b in zip(decided, x.shape, strict=True)]
     else:
         repeats = call[1].value.tolist()
     return call.b.tile(x, repeats=tuple(int(count) for count in repeats))
@@ -347,10 +351,10 @@ def shape(call: Call) -> Node:
 def constant_of_shape(call: Call) -> Node:
     """A constant of the shape that the model states
 
-    The value is an attribute, 0 by default. Raises NotSupportedError for a shape that neither a constant nor the model
-    states.
+    The value is an attribute, 0 by default. Raises NotSupportedError for a shape that neither a constant, nor the model
+    or its example inputs state.
     """
-    shape = stated_shape(call, 0, "shape")
+    shape = decided_shape(call, 0, "shape", ())
     if "value" in call.attrs:
         value = numpy_helper.to_array(call.attr("value"))
     else:

@@ -1,0 +1,262 @@
+"""Shapes that a model's inputs decide by their values. A netlist has fixed shapes, so the compiled model is right only
+for values that mean the shapes that it was compiled for: a `ShapeRule` holds what an input must mean, and refuses every
+other value when the model is called."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Final, NamedTuple
+
+from buda_emu.emulator.image.arrays import Array, np
+from buda_emu.emulator.image.fields import (
+    FieldError,
+    flag,
+    integer_between,
+    list_of,
+    natural,
+    object_of,
+    optional_field,
+    required_field,
+    text,
+)
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+
+Shape = tuple[int, ...]
+_KINDS: Final = ("int32", "int64", "uint32", "uint64")
+CONSTANT: Final = -1
+"""Stands in an element of an operand for the number of the input: the element is a constant."""
+_MOST: Final = (1 << 63) - 1
+_integer: Final = integer_between(-_MOST - 1, _MOST)
+
+
+def _places(axes: Sequence[int], rank: int) -> set[int]:
+    """Return the dimensions that axes name, counted from the end where negative. Raises ValueError for an axis that a
+    rank does not have."""
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} of {plural(rank, 'dimension')}")
+    return {axis % rank for axis in axes}
+
+
+def _require_sizes(sizes: Sequence[int], least: int = 0) -> None:
+    """Raise ValueError for a size that is less than `least`."""
+    if min(sizes, default=least) < least:
+        raise ValueError(f"a size of {min(sizes)}")
+
+
+def _reshaped(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
+    """Return the shape of ONNX's Reshape. Raises ValueError for sizes of another number of elements."""
+    _require_sizes(values, -1)
+    sizes = list(values)
+    for place, size in enumerate(sizes):
+        if size == 0 and keeps_zero:
+            if place >= len(shape):
+                raise ValueError(f"size 0 for dimension {place} of {len(shape)}")
+            sizes[place] = shape[place]
+    elements = prod(shape)
+    others = prod(size for size in sizes if size != -1)
+    if sizes.count(-1) > 1:
+        raise ValueError("several sizes of -1")
+    if -1 in sizes:
+        if not others or elements % others:
+            raise ValueError(f"{others} does not divide {plural(elements, 'element')}")
+        sizes[sizes.index(-1)] = elements // others
+    if prod(sizes) != elements:
+        raise ValueError(f"{plural(prod(sizes), 'element')} in place of {elements}")
+    return tuple(sizes)
+
+
+def _squeezed(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+    """Return the shape of Squeeze. Raises ValueError for an axis that is longer than 1."""
+    removed = _places(values, len(shape))
+    longer = [place for place in sorted(removed) if shape[place] != 1]
+    if longer:
+        raise ValueError(f"axis {longer[0]} has {shape[longer[0]]} elements")
+    return tuple(size for place, size in enumerate(shape) if place not in removed)
+
+
+def _unsqueezed(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+    """Return the shape of Unsqueeze. Raises ValueError for an axis that occurs twice."""
+    rank = len(shape) + len(values)
+    inserted = _places(values, rank)
+    if len(inserted) != len(values):
+        raise ValueError("an axis that occurs twice")
+    sizes = iter(shape)
+    return tuple(1 if place in inserted else next(sizes) for place in range(rank))
+
+
+def _expanded(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+    """Return the shape of Expand, numpy's broadcast of both. Raises ValueError for shapes that do not broadcast."""
+    _require_sizes(values)
+    rank = max(len(shape), len(values))
+    sizes: list[int] = []
+    for have, want in zip(_padded(shape, rank), _padded(values, rank), strict=True):
+        if have != want and 1 not in (have, want):
+            raise ValueError(f"{have} elements along a dimension do not become {want}")
+        sizes.append(want if have == 1 else have)
+    return tuple(sizes)
+
+
+def _padded(sizes: Sequence[int], rank: int) -> list[int]:
+    """Return sizes with ones in front, up to a rank."""
+    return [*[1] * (rank - len(sizes)), *sizes]
+
+
+def _tiled(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+    """Return the shape of Tile. Raises ValueError for another number of repeats than of dimensions."""
+    _require_sizes(values)
+    if len(values) != len(shape):
+        raise ValueError(f"{plural(len(values), 'repeat')} for {plural(len(shape), 'dimension')}")
+    return tuple(size * count for size, count in zip(shape, values, strict=True))
+
+
+def _filled(_: Shape, values: Sequence[int], __: bool) -> Shape:
+    """Return the shape of ConstantOfShape. Raises ValueError for a size below 0."""
+    _require_sizes(values)
+    return tuple(values)
+
+
+RESULTS: Final[Mapping[str, Callable[[Shape, Sequence[int], bool], Shape]]] = {
+    "Reshape": _reshaped,
+    "Squeeze": _squeezed,
+    "Unsqueeze": _unsqueezed,
+    "Expand": _expanded,
+    "Tile": _tiled,
+    "ConstantOfShape": _filled,
+}
+"""The shape that each operator gives an operand of some shape by the values of another operand; the last argument of
+Reshape is whether a size of 0 keeps that of the operand."""
+
+
+def _operator(value: Any) -> str:
+    """Return the name of an operator that has a row in `RESULTS`. Raises FieldError for any other value."""
+    if text(value) not in RESULTS:
+        raise FieldError(f"one of {', '.join(RESULTS)}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    """Return the element type of an input that decides a shape. Raises FieldError for any other value."""
+    if text(value) not in _KINDS:
+        raise FieldError(f"one of {', '.join(_KINDS)}")
+    return value
+
+
+def decides_shapes(dtype: str) -> bool:
+    """Return whether an input of an element type may decide a shape: its values are whole numbers of 32 or 64 bits."""
+    return dtype in _KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingInput:
+    """An input of the model that a shape depends on: its label, shape and element type."""
+
+    label: str = required_field(text)
+    shape: Shape = required_field(list_of(natural))
+    dtype: str = required_field(_kind)
+
+
+class Element(NamedTuple):
+    """An element of the operand that decides a shape: the number of an input in the rule and a place in that input
+    seen flat, or `CONSTANT` and a value."""
+
+    source: int
+    value: int
+
+
+_elements: Final = list_of(list_of(_integer, 2))
+
+
+def _read_elements(value: Any) -> tuple[Element, ...]:
+    """Read pairs of integers. Raises FieldError for anything else."""
+    return tuple(Element(*pair) for pair in _elements(value))
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRule:
+    """A shape that inputs decide.
+
+    `operator` gives `result`, a value of the model, the shape `gives` of an operand of `shape` by the values of
+    another operand, which are the `elements` of `inputs`. `example` are values that mean `gives`. `keeps_zero`: a size
+    of 0 keeps that of the operand."""
+
+    operator: str = required_field(_operator)
+    result: str = required_field(text)
+    shape: Shape = required_field(list_of(natural))
+    gives: Shape = required_field(list_of(natural))
+    inputs: tuple[DecidingInput, ...] = required_field(list_of(object_of(DecidingInput, closed=True)))
+    elements: tuple[Element, ...] = required_field(_read_elements)
+    example: Shape = required_field(list_of(_integer))
+    keeps_zero: bool = optional_field(flag, False)
+
+    def problems(self, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield field and text of each statement that contradicts another one, or the labels of the model."""
+        for entry in self.inputs:
+            if entry.label not in labels:
+                yield "inputs", f"{entry.label!r} is not one of the model's labels"
+        if len(self.example) != len(self.elements):
+            yield "example", f"{plural(len(self.example), 'value')} for {plural(len(self.elements), 'element')}"
+        for element in self.elements:
+            is_input = 0 <= element.source < len(self.inputs)
+            if element.source != CONSTANT and not is_input:
+                yield "elements", f"there is no input {element.source}"
+            elif is_input and not 0 <= element.value < prod(self.inputs[element.source].shape):
+                yield "elements", f"input {element.source} has no element {element.value}"
+
+    def shape_by(self, values: Sequence[int]) -> Shape:
+        """Return the shape of the result by the values of the operand. Raises ValueError for values that mean none."""
+        return RESULTS[self.operator](self.shape, values, self.keeps_zero)
+
+    def check(self, arrays: "Mapping[str, Array]") -> None:
+        """Raise HostError for inputs by label that mean another shape than the one that the model was compiled for, or
+        none. A rule whose inputs are not all there says nothing."""
+        if any(entry.label not in arrays for entry in self.inputs):
+            return
+        flat = [np.asarray(arrays[entry.label]).reshape(-1) for entry in self.inputs]
+        values = [
+            element.value if element.source == CONSTANT else int(flat[element.source][element.value])
+            for element in self.elements
+        ]
+        hint = ""
+        try:
+            shape = self.shape_by(values)
+        except ValueError as error:
+            meaning = f"no shape ({error})"
+        else:
+            if shape == self.gives:
+                return
+            meaning = f"the shape {list(shape)}"
+            hint = ": give these values as example inputs to compile it for them"
+        names = ", ".join(entry.label for entry in self.inputs)
+        one_or_more = "input" if len(self.inputs) == 1 else "inputs"
+        raise HostError(
+            f"{one_or_more} {names}: {self.operator} by {values} gives {self.result} {meaning}, the model was compiled "
+            f"for {list(self.gives)}{hint}"
+        )
+
+    def relabelled(self, names: Mapping[str, str]) -> "ShapeRule":
+        """Return the rule for inputs with new labels, by their old ones."""
+        inputs = tuple(replace(entry, label=names[entry.label]) for entry in self.inputs)
+        return replace(self, inputs=inputs)
+
+    def fill(self, label: str, array: "Array") -> "Array":
+        """Return the array of an input with the values of `example` at the places that the rule reads."""
+        filled = array.copy()
+        flat = filled.reshape(-1)
+        for element, value in zip(self.elements, self.example, strict=True):
+            if element.source != CONSTANT and self.inputs[element.source].label == label:
+                flat[element.value] = value
+        return filled
+
+
+def deciding_inputs(rules: Sequence[ShapeRule]) -> dict[str, DecidingInput]:
+    """Return the inputs that decide shapes, by label."""
+    return {entry.label: entry for rule in rules for entry in rule.inputs}
+
+
+def fill_by_rules(rules: Sequence[ShapeRule], label: str, array: "Array") -> "Array":
+    """Return a generated array of an input with values that mean the shapes that the model was compiled for."""
+    for rule in rules:
+        array = rule.fill(label, array)
+    return array
