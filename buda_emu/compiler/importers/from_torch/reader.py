@@ -154,7 +154,10 @@ def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
 
 def decompose(program: Any, keep: Sequence[str] = ()) -> Any:
     """Decompose an ExportedProgram to core ATen, without torch's warnings about deprecations in its own code, and drop
-    assertions except those to `keep`."""
+    assertions except those to `keep`; none of `ASSERTED` where a number of a tensor became a constant of the program,
+    which is right for that number alone."""
+    if any(map(_is_fixed_number, program.graph.nodes)):
+        keep = ASSERTED
     with TRACING, warnings.catch_warnings(action="ignore", category=FutureWarning):
         core_program = program.run_decompositions(decompositions())
     _drop_assertions(core_program.graph, keep)
@@ -167,6 +170,17 @@ _ASSERTIONS = (
 """Operators without results, which stop the program if the data differ from what the model's author assumed."""
 ASSERTED = ("_assert_scalar",)
 """The assertions by which torch records its decisions by example inputs."""
+
+
+def _is_fixed_number(node: Any) -> bool:
+    """Return whether a node reads a number of a tensor that an assertion of the model fixes: torch writes it in place
+    of the node."""
+    if node.op != "call_function" or _operator_name(_operator_text(node)) not in ("item", "_local_scalar_dense"):
+        return False
+    number = node.meta.get("val")
+    if isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return not number.node.expr.free_symbols
+    return isinstance(number, (bool, int, float))
 
 
 def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
