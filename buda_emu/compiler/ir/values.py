@@ -262,7 +262,17 @@ def equal(first: Any, second: Any) -> bool:
 RECORDS: Final = {
     kind.__name__: kind
     for kind in (
-        Blocks, DecidingInput, Detour, Element, Layout, Piece, PickTable, Precision, ShapeRule, Sparse, Windows,
+        Blocks,
+        DecidingInput,
+        Detour,
+        Element,
+        Layout,
+        Piece,
+        PickTable,
+        Precision,
+        ShapeRule,
+        Sparse,
+        Windows,
     )
 }
 """All records that a text may hold."""

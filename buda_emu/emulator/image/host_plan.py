@@ -126,7 +126,7 @@ def _step(value: Any) -> DeviceStep | HostStep:
 @dataclass(frozen=True, slots=True)
 class HostPlan:
     """The steps of a model that runs partly on the host. `given` and `gives` are the inputs and outputs of the model;
-    `constants` maps names of values to .npy files below `host/`. `rules`: the shapes that inputs of the model decide."""
+    `constants` maps names of values to .npy files below `host/`; `rules` are the shapes that inputs decide."""
 
     given: tuple[PlanInput, ...] = required_field(list_of(object_of(PlanInput, closed=True)))
     gives: tuple[PlanOutput, ...] = required_field(list_of(object_of(PlanOutput, closed=True)))

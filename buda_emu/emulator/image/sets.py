@@ -35,9 +35,7 @@ def count_sets(io: ModelIo, shapes: Mapping[str, tuple[int, ...]]) -> int:
     """Return how many sets the inputs hold. An input has N times the model's first dimension, or a dimension for the
     sets in front; one of the model's own shape goes with each set. Raises HostError where inputs hold different numbers
     of sets."""
-    counts = {
-        label: _set_count(entry.shape, shapes[label]) for label, entry in io.described.items() if label in shapes
-    }
+    counts = {label: _set_count(entry.shape, shapes[label]) for label, entry in io.described.items() if label in shapes}
     several = {label: count for label, count in counts.items() if count is not None}
     if len(set(several.values())) > 1:
         numbers = ", ".join(f"{label} {several[label]}" for label in io.labels if label in several)

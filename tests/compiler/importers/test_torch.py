@@ -257,6 +257,26 @@ def test_what_a_model_asserts_of_its_data_is_left_out():
     np.testing.assert_allclose(compiled(tokens)[0], tokens.float().exp().numpy(), rtol=1e-3)
 
 
+class FixedNumber(torch.nn.Module):
+    """Asserts what a number of its input is, and has shapes by it."""
+
+    def forward(self, x, count):
+        number = count.item()
+        torch._check(number >= 3)
+        torch._check(number <= 3)
+        return x[:, :number] * 2
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_number_of_an_input_that_an_assertion_fixes_is_not_ignored(exported):
+    inputs = (torch.randn(3, 4), torch.tensor(3))
+    source, examples = FixedNumber(), inputs
+    if exported:
+        source, examples = torch.export.export(source, inputs), None
+    with pytest.raises(be.UnsupportedError, match="_local_scalar_dense"):
+        be.compile(source, examples)
+
+
 class Deciding(torch.nn.Module):
     """Goes one way or the other, as its data says."""
 

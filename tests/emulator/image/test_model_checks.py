@@ -139,3 +139,35 @@ def test_more_of_the_hosts_memory_than_is_allowed(tmp_path, capsys):
     for verb in ("run", "numerics"):
         assert main([verb, "--memory-limit", "1G", str(path)]) == 3
         assert "24.0 GiB of host copies" in capsys.readouterr().err
+
+
+RULE = {
+    "operator": "Reshape", "result": "t", "shape": [2, 3], "gives": [3, 2],
+    "inputs": [{"label": "b", "shape": [1, 5], "dtype": "int64"}], "elements": [[0, 4], [-1, 2]], "example": [3, 2],
+    "keeps_zero": True,
+}  # fmt: skip
+
+
+def test_a_rule_about_a_shape_is_read_as_it_was_written(tmp_path):
+    (rule,) = be.load_image(image(tmp_path, setting("", rules=[RULE]))).model.rules
+    assert (rule.elements[1].value, rule.gives, rule.inputs[0].label) == (2, (3, 2), "b")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("operator", "Pad"),
+        ("elements", [[0, 5], [-1, 2]]),
+        ("elements", [[0, -1], [-1, 2]]),
+        ("elements", [[1, 0], [-1, 2]]),
+        ("elements", [[0, 4, 1], [-1, 2]]),
+        ("example", [3]),
+        ("inputs", [{"label": "c", "shape": [1, 5], "dtype": "int64"}]),
+        ("inputs", [{"label": "b", "shape": [1, 5], "dtype": "float32"}]),
+        ("gives", [3, -2]),
+        ("more", 1),
+    ],
+)
+def test_a_rule_about_a_shape_that_contradicts_itself(tmp_path, field, value):
+    with pytest.raises(ImageError, match=rf"rules/0/{field}"):
+        be.load_image(image(tmp_path, setting("", rules=[{**RULE, field: value}])))

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.importers.operators import NotSupportedError
@@ -146,9 +147,11 @@ class DecidedShapes:
 def _moved(node: Node, operands: Sequence[Array]) -> Array:
     """Return the result of an op that moves elements."""
     reference = front_op(node.op).reference
-    if reference is None:
-        raise NotSupportedError(f"a shape computed by {node.op}")
-    return np.asarray(reference(*operands, **node.attrs)).reshape(node.shape)
+    if reference is not None:
+        moved = reference(*operands, **node.attrs)
+    else:  # products with zeros and ones, whose sums are exact: places are small numbers
+        moved = Builder(Graph()).emit(node.op, *operands, **node.attrs).value
+    return np.rint(moved).astype(np.int64).reshape(node.shape)
 
 
 def _values_for(operator: str, shape: Shape, gives: Shape, count: int) -> list[int]:
