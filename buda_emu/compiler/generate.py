@@ -199,7 +199,7 @@ def _rules(node: Node, prefix: str, caches: Mapping[str, _Cache]) -> dict[str, A
     if in_caches := [label for label in labels if label in caches]:
         raise UnsupportedError(f"compile: {rules[0].operator} by {in_caches[0]}, which is a cache: it decides a shape")
     names = {label: prefix + label for label in labels}
-    return {"rules": tuple(rule.relabelled(names) for rule in rules)} if rules else {}
+    return {"rules": tuple(rule.with_labels(names) for rule in rules)} if rules else {}
 
 
 def _add_node(b: Builder, node: Node, names: Mapping[str, str], prefix: str, caches: Mapping[str, _Cache]) -> Node:

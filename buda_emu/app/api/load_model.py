@@ -116,7 +116,7 @@ class LoadedModel:
         """Return random inputs of the model's shapes and element types, in its order."""
         plan = self.io.host
         rules = plan.rules if plan else self.io.rules
-        described = {entry.label: entry for entry in plan.given} if plan else self.io.described
+        described = {entry.label: entry for entry in plan.given} if plan else self.io.descriptions
         arrays: list[Array] = []
         for label in self.io.labels:
             if label in described:

@@ -52,7 +52,7 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
 def _program_mismatches(model: ModelIo, netlist: Netlist) -> Iterator[Mismatch]:
     """Yield every name in the model's programs that the netlist or the model does not have."""
     labels = {
-        "inputs": set(model.described),
+        "inputs": set(model.descriptions),
         "outputs": {tensor_io.label for tensor_io in model.outputs},
     }
     names: set[str] = set()

@@ -400,6 +400,6 @@ class ModelIo:
         return tuple(rule for rule in self.rules if all(entry.label in labels for entry in rule.inputs))
 
     @property
-    def described(self) -> Mapping[str, ModelInput | DecidingInput]:
+    def descriptions(self) -> Mapping[str, ModelInput | DecidingInput]:
         """Shape and element type of each input that a queue takes or that decides a shape, by label."""
         return deciding_inputs(self.rules) | {model_input.label: model_input for model_input in self.inputs}

@@ -17,7 +17,7 @@ def split_into_rounds(
 ) -> Iterator[Sequence[Mapping[str, Array]]]:
     """Yield the sets in rounds of at most `at_once`. Raises HostError where inputs hold different numbers of sets."""
     count = count_sets(io, {label: array.shape for label, array in arrays.items()})
-    shapes = {label: entry.shape for label, entry in io.described.items()}
+    shapes = {label: entry.shape for label, entry in io.descriptions.items()}
     for start in range(0, count, at_once):
         yield [
             {label: _part(array, shapes.get(label), number, count) for label, array in arrays.items()}
@@ -35,7 +35,9 @@ def count_sets(io: ModelIo, shapes: Mapping[str, tuple[int, ...]]) -> int:
     """Return how many sets the inputs hold. An input has N times the model's first dimension, or a dimension for the
     sets in front; one of the model's own shape goes with each set. Raises HostError where inputs hold different numbers
     of sets."""
-    counts = {label: _set_count(entry.shape, shapes[label]) for label, entry in io.described.items() if label in shapes}
+    counts = {
+        label: _set_count(entry.shape, shapes[label]) for label, entry in io.descriptions.items() if label in shapes
+    }
     several = {label: count for label, count in counts.items() if count is not None}
     if len(set(several.values())) > 1:
         numbers = ", ".join(f"{label} {several[label]}" for label in io.labels if label in several)

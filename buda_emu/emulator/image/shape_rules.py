@@ -45,7 +45,7 @@ def _require_sizes(sizes: Sequence[int], least: int = 0) -> None:
         raise ValueError(f"a size of {min(sizes)}")
 
 
-def _reshaped(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
+def _shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
     """Return the shape of ONNX's Reshape. Raises ValueError for sizes of another number of elements."""
     _require_sizes(values, -1)
     sizes = list(values)
@@ -67,7 +67,7 @@ def _reshaped(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
     return tuple(sizes)
 
 
-def _squeezed(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+def _shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     """Return the shape of Squeeze. Raises ValueError for an axis that is longer than 1."""
     removed = _places(values, len(shape))
     longer = [place for place in sorted(removed) if shape[place] != 1]
@@ -76,7 +76,7 @@ def _squeezed(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     return tuple(size for place, size in enumerate(shape) if place not in removed)
 
 
-def _unsqueezed(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+def _shape_of_unsqueeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     """Return the shape of Unsqueeze. Raises ValueError for an axis that occurs twice."""
     rank = len(shape) + len(values)
     inserted = _places(values, rank)
@@ -86,24 +86,24 @@ def _unsqueezed(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     return tuple(1 if place in inserted else next(sizes) for place in range(rank))
 
 
-def _expanded(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+def _shape_of_expand(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     """Return the shape of Expand, numpy's broadcast of both. Raises ValueError for shapes that do not broadcast."""
     _require_sizes(values)
     rank = max(len(shape), len(values))
     sizes: list[int] = []
-    for have, want in zip(_padded(shape, rank), _padded(values, rank), strict=True):
+    for have, want in zip(_pad_with_ones(shape, rank), _pad_with_ones(values, rank), strict=True):
         if have != want and 1 not in (have, want):
             raise ValueError(f"{have} elements along a dimension do not become {want}")
         sizes.append(want if have == 1 else have)
     return tuple(sizes)
 
 
-def _padded(sizes: Sequence[int], rank: int) -> list[int]:
+def _pad_with_ones(sizes: Sequence[int], rank: int) -> list[int]:
     """Return sizes with ones in front, up to a rank."""
     return [*[1] * (rank - len(sizes)), *sizes]
 
 
-def _tiled(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+def _shape_of_tile(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     """Return the shape of Tile. Raises ValueError for another number of repeats than of dimensions."""
     _require_sizes(values)
     if len(values) != len(shape):
@@ -111,19 +111,19 @@ def _tiled(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     return tuple(size * count for size, count in zip(shape, values, strict=True))
 
 
-def _filled(_: Shape, values: Sequence[int], __: bool) -> Shape:
+def _shape_of_constant(_: Shape, values: Sequence[int], __: bool) -> Shape:
     """Return the shape of ConstantOfShape. Raises ValueError for a size below 0."""
     _require_sizes(values)
     return tuple(values)
 
 
 RESULTS: Final[Mapping[str, Callable[[Shape, Sequence[int], bool], Shape]]] = {
-    "Reshape": _reshaped,
-    "Squeeze": _squeezed,
-    "Unsqueeze": _unsqueezed,
-    "Expand": _expanded,
-    "Tile": _tiled,
-    "ConstantOfShape": _filled,
+    "Reshape": _shape_of_reshape,
+    "Squeeze": _shape_of_squeeze,
+    "Unsqueeze": _shape_of_unsqueeze,
+    "Expand": _shape_of_expand,
+    "Tile": _shape_of_tile,
+    "ConstantOfShape": _shape_of_constant,
 }
 """The shape that each operator gives an operand of some shape by the values of another operand; the last argument of
 Reshape is whether a size of 0 keeps that of the operand."""
@@ -235,7 +235,7 @@ class ShapeRule:
             f"for {list(self.gives)}{hint}"
         )
 
-    def relabelled(self, names: Mapping[str, str]) -> "ShapeRule":
+    def with_labels(self, names: Mapping[str, str]) -> "ShapeRule":
         """Return the rule for inputs with new labels, by their old ones."""
         inputs = tuple(replace(entry, label=names[entry.label]) for entry in self.inputs)
         return replace(self, inputs=inputs)

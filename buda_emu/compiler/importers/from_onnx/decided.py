@@ -111,7 +111,7 @@ class DecidedShapes:
                 elements = [Element(CONSTANT, int(value)) for value in np.asarray(node.value).reshape(-1)]
             else:
                 operands = [places[name] for name in node.inputs]
-                places[node.name] = _moved(node, operands)
+                places[node.name] = _move(node, operands)
                 continue
             places[node.name] = np.arange(len(table), len(table) + len(elements)).reshape(node.shape)
             table += elements
@@ -144,7 +144,7 @@ class DecidedShapes:
                 self._graph.nodes[node.name] = replace(node, attrs={**node.attrs, "rules": rules})
 
 
-def _moved(node: Node, operands: Sequence[Array]) -> Array:
+def _move(node: Node, operands: Sequence[Array]) -> Array:
     """Return the result of an op that moves elements."""
     reference = front_op(node.op).reference
     if reference is not None:
@@ -160,9 +160,9 @@ def _values_for(operator: str, shape: Shape, gives: Shape, count: int) -> list[i
     if operator == "Tile":
         values = [have // max(1, size) for size, have in zip(shape, gives, strict=False)]
     elif operator == "Squeeze":
-        values = _left_out(shape, gives)
+        values = _missing_places(shape, gives)
     elif operator == "Unsqueeze":
-        values = _left_out(gives, shape)
+        values = _missing_places(gives, shape)
     elif operator == "Expand":
         values = list(gives[len(gives) - count :])  # the dimensions in front may be the operand's own
     else:
@@ -170,7 +170,7 @@ def _values_for(operator: str, shape: Shape, gives: Shape, count: int) -> list[i
     return [*values, *[1] * count][:count]
 
 
-def _left_out(longer: Shape, shorter: Shape) -> list[int]:
+def _missing_places(longer: Shape, shorter: Shape) -> list[int]:
     """Return the dimensions of the longer shape that the shorter one lacks, if the others are the same in order."""
     places: list[int] = []
     number = 0

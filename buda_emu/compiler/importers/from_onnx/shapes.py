@@ -32,7 +32,7 @@ def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
     return call.b.reshape(x, shape=tuple(int(size) for size in shape))
 
 
-def decided_shape(
+def shape_by_inputs(
     call: Call, place: int, subject: str, shape: tuple[int, ...], *, keeps_zero: bool = False
 ) -> tuple[int, ...] | None:
     """Return the shape of the result if inputs of the model decide it by operand `place`; None if that operand can be
@@ -57,9 +57,9 @@ def reshape(call: Call) -> Node:
     """`reshape`"""
     x = call[0]
     allows_zero = bool(call.attr("allowzero", 0))
-    decided = decided_shape(call, 1, "shape or axes", x.shape, keeps_zero=not allows_zero)
-    if decided is not None:
-        return reshape_to(call, x, decided)
+    decision_shape = shape_by_inputs(call, 1, "shape or axes", x.shape, keeps_zero=not allows_zero)
+    if decision_shape is not None:
+        return reshape_to(call, x, decision_shape)
     if call.op == "Flatten":
         return reshape_to(call, x, _flat_shape(call, x))
     operand = call.constant(1, "shape")
@@ -121,7 +121,7 @@ def transpose(call: Call) -> Node:
 def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways"""
     x = call[0]
-    requested = decided_shape(call, 1, "shape", x.shape)
+    requested = shape_by_inputs(call, 1, "shape", x.shape)
     if requested is None:
         requested = tuple(int(size) for size in call[1].value)
     shape = np.broadcast_shapes(x.shape, requested)
@@ -134,9 +134,9 @@ def expand(call: Call) -> Node:
 def tile(call: Call) -> Node:
     """`tile`"""
     x = call[0]
-    decided = decided_shape(call, 1, "repeats", x.shape)
-    if decided is not None:
-        repeats = [a // b for a, b in zip(decided, x.shape, strict=True)]
+    decision_shape = shape_by_inputs(call, 1, "repeats", x.shape)
+    if decision_shape is not None:
+        repeats = [a // b for a, b in zip(decision_shape, x.shape, strict=True)]
     else:
         repeats = call[1].value.tolist()
     return call.b.tile(x, repeats=tuple(int(count) for count in repeats))
@@ -354,7 +354,7 @@ def constant_of_shape(call: Call) -> Node:
     The value is an attribute, 0 by default. Raises NotSupportedError for a shape that neither a constant, nor the model
     or its example inputs state.
     """
-    shape = decided_shape(call, 0, "shape", ())
+    shape = shape_by_inputs(call, 0, "shape", ())
     if "value" in call.attrs:
         value = numpy_helper.to_array(call.attr("value"))
     else:
