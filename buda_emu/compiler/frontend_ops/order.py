@@ -80,6 +80,7 @@ def _first_of_chunks(b: Builder, x: Node, count: int, descending: bool) -> tuple
     rows of x. Equal elements keep their order."""
     rows = x.shape[:-1]
     chunks = -(-x.shape[-1] // _CHUNK)
+    check_constant_size("order", (chunks, _CHUNK, _CHUNK))
     missing = chunks * _CHUNK - x.shape[-1]
     if missing:
         last = np.float32(-np.inf if descending else np.inf)

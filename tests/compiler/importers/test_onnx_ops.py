@@ -349,3 +349,26 @@ def test_a_side_that_is_cut_off_is_not_repeated_on_the_other(pads):
     x = normal(2, 5)
     held = {"pads": np.array([0, pads[0], 0, pads[1]])}
     agrees(model([("Pad", ["x", "pads"], ["y"], {"mode": "wrap"})], {"x": x}, ["y"], held), {"x": x})
+
+
+@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
+def test_places_are_integers_for_what_reads_them(operator):
+    nodes = [
+        helper.make_node(operator, ["x"], ["place"], axis=-1),
+        helper.make_node("Mod", ["place", "four"], ["y"]),
+    ]
+    proto = helper.make_model(
+        helper.make_graph(
+            nodes,
+            "places",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 17])],
+            [helper.make_tensor_value_info("y", TensorProto.INT64, [3, 1])],
+            [helper.make_tensor("four", TensorProto.INT64, [], [4])],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    x = np.random.default_rng(0).standard_normal((3, 17)).astype(np.float32)
+    (result,) = be.compile(proto, effort="low")(x)
+    places = (x if operator == "ArgMax" else -x).argmax(-1, keepdims=True)
+    assert result.dtype == np.int64
+    assert np.array_equal(result, places % 4)

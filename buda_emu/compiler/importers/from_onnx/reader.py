@@ -437,7 +437,8 @@ class _Reader:
         if node.op_type in self._on_host:
             return self._leave_to_host(node, values, result_types)
         if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
-            return self._call_handler(node, inputs)
+            results = self._call_handler(node, inputs)
+            return [self._with_stated_type(name, result, result_types) for name, result in zip(node.output, results)]
         body = find_body(node, inputs, self._opset)
         if body is None:
             raise NotSupportedError("")
@@ -480,6 +481,16 @@ class _Reader:
         if results[0] is not None and len(self._graph.nodes) > before:
             results[0] = b.alias(results[0], b.scope)
         return results
+
+    def _with_stated_type(self, name: str, result: Node | None, result_types: Mapping[str, Any]) -> Node | None:
+        """Return a result under the type of integers or truth values that the standard infers for it. Handlers compute
+        in float32, and what reads the result has to be of the same type as the standard's."""
+        if result is None or name not in result_types:
+            return result
+        stated = element_type(result_types[name])
+        if stated in ("int32", "int64", "bool") and result.dtype != stated:
+            return self._b.retype(result, stated)
+        return result
 
     def _count_results(self, node: Any, inputs: Sequence[Node | None], shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Count the sizes of a node's results against the limit of what a small file may grow to. Raises
