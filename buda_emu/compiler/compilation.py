@@ -148,8 +148,11 @@ def require_words(words: Iterable[str], function: str, also: Sequence[str] = ())
 
 def with_words(options: CompileOptions | None, words: Mapping[str, Any], function: str = "compile") -> CompileOptions:
     """Return options in which the keywords of a call replace the fields of the same names. Raises TypeError for a
-    keyword that is not an option."""
+    keyword that is not an option, HostError for options of another type."""
     require_words(words, function)
+    if options is not None and not isinstance(options, CompileOptions):
+        kind = type(options).__name__  # pyright: ignore[reportUnreachable] - callers need not check types
+        raise HostError(f"{function}: options is a {kind}, not CompileOptions: give its fields as keywords")
     return replace(options or CompileOptions(), **words)
 
 

@@ -56,13 +56,20 @@ def compile(  # noqa: A001 - as be.compile
     """
     option_words: dict[str, Any] = dict(words)
     older_words = {name: option_words.pop(name) for name in _KEYWORDS_OF_OTHER_FUNCTIONS if name in option_words}
-    if older_words or isinstance(source, Mapping):
+    if older_words or _are_programs(source):
         if parameters is not None:
             raise HostError("compile: parameters: of a module that is compiled for inference")
         return _compile_old_interface(source, inputs, older_words, with_words(options, option_words))
     return _compile_inference(
         source, inputs, Path(parameters) if parameters is not None else None, with_words(options, option_words)
     )
+
+
+def _are_programs(source: Any) -> bool:
+    """Return whether a source is a mapping of Programs; any other mapping is no model."""
+    if not isinstance(source, Mapping):
+        return False
+    return all(isinstance(program, Program) for program in cast("Mapping[Any, Any]", source).values())
 
 
 @within_memory()
@@ -85,7 +92,7 @@ def _compile_old_interface(
     which function to call instead. Without a loss the model is compiled for inference."""
     keeps = older_words.pop("keeps", None)
     loss = older_words.pop("loss", None)
-    if keeps is not None or isinstance(source, Mapping):
+    if keeps is not None or _are_programs(source):
         _warn("a mapping of Programs" if keeps is None else "`keeps`", "compile_programs")
         if keeps is None:
             programs = cast("Mapping[str, Program]", source)

@@ -668,6 +668,7 @@ class CompiledModel:
                 rows=queue.rows,
                 from_end=queue.from_end,
                 zero=queue.zero,
+                ranges=nodes[queue.label].attrs.get("ranges", ()),
             )
             for queue in tiles.inputs.values()
         )

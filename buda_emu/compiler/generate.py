@@ -407,6 +407,23 @@ ENTRIES = 4
 """Rounds that queues have room for."""
 
 
+def _require_programs(programs: Any) -> None:
+    """Raise HostError for anything but a Program, or a mapping of at least one."""
+    if isinstance(programs, Program):
+        return
+    if not isinstance(programs, Mapping):
+        kind = type(programs).__name__
+        raise HostError(
+            f"compile_programs: {kind} is no Program: give Program(module, inputs, keeps), or several by name"
+        )
+    if not programs:
+        raise HostError("compile_programs: no program is given")
+    for name, program in cast("Mapping[Any, Any]", programs).items():
+        if not isinstance(program, Program):
+            kind = type(program).__name__
+            raise HostError(f"compile_programs: {name!r} is a {kind}, not a Program(module, inputs, keeps)")
+
+
 @within_memory()
 def compile_programs(
     programs: Program | Mapping[str, Program], *, options: CompileOptions | None = None, **words: Unpack[OptionWords]
@@ -421,8 +438,7 @@ def compile_programs(
     does.
     """
     compilation = Compilation.of(without_sizes(with_words(options, words, "compile_programs"), "compile_programs"))
-    if not isinstance(programs, Program) and not programs:
-        raise HostError("compile_programs: no program is given")
+    _require_programs(programs)
     with compilation.loading():
         graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
     return CompiledPrograms(*compilation.place(graph, entries=ENTRIES), parts)

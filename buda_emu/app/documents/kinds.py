@@ -288,6 +288,16 @@ def require_kind(verb: str, below: str, paths: Iterable[str]) -> None:
             raise HostError(_other_kind(kind, below, path, _with_article(own_kind.words)))
 
 
+def require_model(verb: str, path: str) -> None:
+    """Raise HostError for a document in place of a model, with the command that serves it. Any other file, and a path
+    that is no file, is passed over: the compiler says what is wrong with it."""
+    if is_model(path) or not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
+        return
+    kind = kind_of(path)
+    if _is_certain(kind, path):
+        raise HostError(_other_kind(kind, verb, path, "a model"))
+
+
 def _is_certain(kind: Kind, path: str) -> bool:
     """Return whether a file is of the kind that `kind_of` gives, which calls anything else a netlist, and any archive
     an image."""

@@ -35,10 +35,10 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 SOURCES = ("input", "constant", "state")
 """Ops that read no other node. An input has its `label`; with `windows` the host lays side by side what they see of a
-tensor of `host_shape`, and the node's shape is that of the result; `rules` are shapes that it decides. A state is a
-tensor that the device keeps from run to run: attributes `label`, `initial`, its value at first, and `df`, its format
-where that is not the model's. With `slots` a program writes one of so many equal parts of dimension `dim` at a time,
-and reads all of them."""
+tensor of `host_shape`, and the node's shape is that of the result; `rules` are shapes that it decides, and `ranges` are
+what the host checks of an input of indices that the device computes with. A state is a tensor that the device keeps
+from run to run: attributes `label`, `initial`, its value at first, and `df`, its format where that is not the model's.
+With `slots` a program writes one of so many equal parts of dimension `dim` at a time, and reads all of them."""
 FORWARD = "fwd_0"
 
 

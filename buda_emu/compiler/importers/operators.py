@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node, dim_of
+from buda_emu.compiler.importers.index_inputs import check_on_host, is_picked_by_host
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 
@@ -160,14 +161,6 @@ class Refusals:
 
 _TABLE: Final = 4096
 """Limit for the depth up to which one-hot rows are read from a table; beyond it they come from comparisons."""
-_MOVES: Final = ("reshape", "identity", "transpose", "linear", "expand", "take", "slice")
-
-
-def is_picked_by_host(b: Builder, node: Node) -> bool:
-    """Return whether the host can pick table rows by a value, because it is an input or moved from one."""
-    while node.op in _MOVES:
-        node = b.graph[node.inputs[0]]
-    return node.op == "input"
 
 
 def one_hot_rows(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> Node:
@@ -176,13 +169,16 @@ def one_hot_rows(b: Builder, index: Node, depth: int, *, from_end: bool = False,
     exact in every format."""
     if depth <= _TABLE and is_picked_by_host(b, index):
         return table_rows(b, b.constant(np.eye(depth, dtype=np.float32)), index, from_end=from_end, zero=zero)
+    check_on_host(b, index, depth, from_end=from_end, zero=zero)
     return b.one_hot(index, depth=depth, from_end=from_end)
 
 
 def picked_rows(b: Builder, index: Node, depth: int, *, from_end: bool = False) -> list[Node]:
     """Return the one-hot rows of an index that the host knows, as operands of `gather` and `gather_elements`: the host
-    refuses an index outside of the dimension. Empty for an index that is computed, or a dimension that is too long."""
+    refuses an index outside of the dimension. Empty for an index that is computed, or a dimension that is too long; the
+    host still checks what it can."""
     if depth > _TABLE or not is_picked_by_host(b, index):
+        check_on_host(b, index, depth, from_end=from_end)
         return []
     return [one_hot_rows(b, index, depth, from_end=from_end)]
 
@@ -280,7 +276,7 @@ class OpenSizes:
         for name in self.given:
             if name not in self.known:
                 if self.known:
-                    hint = f"open are {', '.join(sorted(self.known))}"
+                    hint = f"open are {', '.join(sorted(self.known))} (x.0 is the first dimension of an input x)"
                 else:
                     hint = "no size of it is open"
                 raise HostError(f"compile: {model}: size {name!r}: {hint}")

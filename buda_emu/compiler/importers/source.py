@@ -59,6 +59,13 @@ def _dispatch(
     importer's packages are imported. Raises HostError for any other source, or for `parameters` beside a model that has
     its own."""
     kind: type[Any] = type(source)
+    if isinstance(source, Mapping):
+        raise HostError(
+            f"compile: {kind.__name__} is no model: give the torch.nn.Module itself, with load_state_dict if these are "
+            "its parameters, or with parameters= and their file; several Programs go to compile_programs"
+        )
+    if isinstance(source, type):
+        raise HostError(f"compile: {source.__name__} is a class: give an object of it, {source.__name__}(...)")
     if any(base.__module__.split(".")[0] == "torch" for base in kind.__mro__):
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 

@@ -21,6 +21,7 @@ from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placement import Detour
 from buda_emu.compiler.target import Precision
 from buda_emu.emulator.image.host_plan import Windows
+from buda_emu.emulator.image.index_range import IndexRange
 from buda_emu.emulator.image.shape_rules import DecidingInput, Element, ShapeRule
 from buda_emu.emulator.inputs.numpy_files import npz_of
 from buda_emu.emulator.memory.host import default_memory_limit, size_text
@@ -266,6 +267,7 @@ RECORDS: Final = {
         DecidingInput,
         Detour,
         Element,
+        IndexRange,
         Layout,
         Piece,
         PickTable,

@@ -30,9 +30,11 @@ from buda_emu.compiler.importers.from_torch.trace import (
     Arguments,
     array_of,
     distinct_tensors,
+    refuse_inputs,
     silence_loggers,
     trace_module,
 )
+from buda_emu.compiler.importers.index_inputs import limit_input
 from buda_emu.compiler.mixed import wide_df
 from buda_emu.compiler.train.activation_memory import fit_activations
 from buda_emu.compiler.train.choices import (
@@ -47,6 +49,7 @@ from buda_emu.compiler.train.choices import (
     sums_df,
 )
 from buda_emu.compiler.train.training import CompiledTraining
+from buda_emu.emulator.image.index_range import IndexRange
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
@@ -95,16 +98,21 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     with_loss = _WithLoss(module, function, 1 / choices.microbatches, several)
     arguments = (*tensors, *distinct_tensors(target if several else (target,)))
     try:
-        program = _joint(with_loss, arguments, _parameters_in_loss(with_loss, arguments), name)
+        program, hot_inputs = _joint(with_loss, arguments, _parameters_in_loss(with_loss, arguments), name)
     except HostError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
+        refuse_inputs(module, Arguments(tensors), name)
+        refuse_inputs(with_loss, Arguments(arguments), f"{name} with its loss")
         reason = str(error).strip().splitlines()
         raise HostError(
             f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
         ) from None
     refuse_changes(program.graph_signature, name, keeps_buffers=True)
-    return _JointReader(program, name, _labels(module, len(tensors), several), _first_names(with_loss)).read()
+    graph = _JointReader(program, name, _labels(module, len(tensors), several), _first_names(with_loss)).read()
+    for place, count in hot_inputs:
+        limit_input(graph, graph.inputs[place], IndexRange(count))
+    return graph
 
 
 def _parameters_in_loss(with_loss: Any, arguments: tuple[Any, ...]) -> set[str]:
@@ -129,8 +137,11 @@ def _first_names(with_loss: Any) -> dict[str, str]:
     return {name: first[id(parameter)] for name, parameter in with_loss.named_parameters(remove_duplicate=False)}
 
 
-def _joint(with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[str], name: str) -> Any:
-    """Trace the module with its loss and return torch's joint program of forward and backward pass."""
+def _joint(
+    with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[str], name: str
+) -> tuple[Any, list[tuple[int, int]]]:
+    """Trace the module with its loss and return torch's joint program of forward and backward pass, and what
+    `_one_hot_inputs` returns."""
     from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
 
     # The other kernels have backward passes of their own.
@@ -152,7 +163,31 @@ def _joint(with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[st
                 core_program = decompose(joint, ASSERTED if asserted else ())
     if not any(map(_tests_nan, program.graph.nodes)):
         _drop_tests_for_nan(core_program.graph)
-    return core_program
+    return core_program, _one_hot_inputs(program)
+
+
+_KEEP_ELEMENTS: Final = frozenset({
+    "flatten", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "to", "_to_copy", "contiguous",
+    "clone",
+})  # fmt: skip
+"""Operators whose result holds all elements of their first argument."""
+
+
+def _one_hot_inputs(program: Any) -> list[tuple[int, int]]:
+    """Return numbers of inputs that torch takes for classes of one-hot rows, and how many classes there are. Of the
+    rows the joint program has only comparisons, which refuse no class."""
+    places = {name: place for place, name in enumerate(program.graph_signature.user_inputs)}
+    counts: list[tuple[int, int]] = []
+    for node in program.graph.nodes:
+        if str(node.target) != "aten.one_hot.default":
+            continue
+        classes = node.args[0]
+        while str(classes.target).partition(".")[2].partition(".")[0] in _KEEP_ELEMENTS:
+            classes = classes.args[0]
+        count = node.args[1] if len(node.args) > 1 else -1
+        if classes.name in places and count > 0:
+            counts.append((places[classes.name], count))
+    return counts
 
 
 def _drop_tests_for_nan(graph: Any) -> None:
@@ -179,6 +214,7 @@ def _tests_nan(node: Any) -> bool:
 
 def _example_target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
     """Return a target of zeros with the shape that the loss takes for the module's output."""
+    refuse_inputs(module, Arguments(inputs), type(module).__name__)
     with torch.no_grad():
         output = _call_keeping_buffers(module, inputs)
     if not isinstance(output, torch.Tensor) or not isinstance(loss, str):

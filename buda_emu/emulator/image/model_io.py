@@ -26,6 +26,7 @@ from buda_emu.emulator.image.fields import (
     text,
 )
 from buda_emu.emulator.image.host_plan import HostPlan, Windows, dtype, read_windows
+from buda_emu.emulator.image.index_range import NO_INDEX, IndexRange
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState
 from buda_emu.emulator.image.rules import Place
 from buda_emu.emulator.image.shape_rules import DecidingInput, ShapeRule, deciding_inputs
@@ -36,8 +37,6 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
 KEY: Final = "buda_emu_model"
-NO_INDEX = 0xFFFFFFFF
-"""The index word that reads a row of zeros (OPS 6.9)."""
 
 
 def _version(value: Any) -> int:
@@ -152,7 +151,8 @@ class ModelInput:
     `extent` is [t, rows, columns] of the queue in elements, `view` the leading part of it that is filled. `windows` are
     laid side by side first; `gather` then picks elements of the flat input (empty: all). Integers are 0 up to `below`.
     Where `indices`, the entry holds words that index a table of `rows` rows (0 where the image does not say); negative
-    ones count from its end if `from_end`, and index `zero` reads a row of zeros."""
+    ones count from its end if `from_end`, and index `zero` reads a row of zeros. `ranges`: the indices that the input
+    holds for the device to compute with, such as labels; the host checks them."""
 
     queue: str = required_field(text)
     label: str = required_field(text)
@@ -167,6 +167,7 @@ class ModelInput:
     rows: int = optional_field(natural, 0)
     from_end: bool = optional_field(flag, False)
     zero: int | None = optional_field(optional(integer_between(-(1 << 63), (1 << 63) - 1)))
+    ranges: tuple[IndexRange, ...] = optional_field(list_of(object_of(IndexRange, closed=True)), ())
 
     @property
     def elements(self) -> int:
@@ -202,6 +203,8 @@ class ModelInput:
     def to_queue(self, array: Any) -> "Array":
         """Return one entry [1, t, rows, columns]. Raises HostError as `check_input`, and for an index of no row."""
         tensor = check_input(array, self.label, self.shape, self.dtype)
+        for index_range in self.ranges:
+            index_range.check(tensor, self.label)
         flat = (self.windows.apply(tensor) if self.windows else tensor).reshape(-1)
         if self.gather:
             flat = flat[list(self.gather)]
@@ -216,31 +219,12 @@ class ModelInput:
         return entry
 
     def _index_words(self, flat: "Array") -> "Array":
-        """Return indices as words, counted from the first row of the table. Raises HostError for an index of no row:
-        the device would read zeros for it, or the memory behind the table."""
+        """Return indices as words, counted from the first row of the table. Raises HostError for an index of no row."""
         indices = flat.astype(np.int64)
-        if self.zero is None:
-            reads_zeros = np.zeros(indices.shape, bool)
-        else:
-            reads_zeros = indices == self.zero
-        lowest = -self.rows if self.from_end else 0
-        unfit = indices[~reads_zeros & ((indices < lowest) | (indices >= (self.rows or NO_INDEX)))]
-        if unfit.size:
-            hint = ""
-            if lowest == 0 > unfit[0]:
-                hint = "; add the number of rows to an index that is counted from the end"
-            raise HostError(f"input {self.label}: index {unfit[0]}: {self._index_range(lowest)}{hint}")
+        rows = IndexRange(self.rows, self.from_end, self.zero)
+        rows.check(indices, self.label)
         words = np.where(indices < 0, indices + self.rows, indices)
-        return np.where(reads_zeros, NO_INDEX, words).astype(np.uint32)
-
-    def _index_range(self, lowest: int) -> str:
-        """Return which indices the model takes, for a message."""
-        upper_bound = f" to {self.rows - 1}" if self.rows else " on"
-        if self.zero is None:
-            ignored = ""
-        else:
-            ignored = f", and {self.zero} for none"
-        return f"the model takes indices from {lowest}{upper_bound}{ignored}"
+        return np.where(rows.reads_zeros(indices), NO_INDEX, words).astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +304,10 @@ def _plain(tensor_io: Any) -> Any:
     """Return a label, input or output as JSON."""
     if isinstance(tensor_io, str):
         return tensor_io
-    return asdict(tensor_io)
+    record = asdict(tensor_io)
+    if not record.get("ranges", True):
+        del record["ranges"]
+    return record
 
 
 @dataclass(frozen=True)

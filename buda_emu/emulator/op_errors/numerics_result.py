@@ -14,9 +14,10 @@ WORTH_REPAIRING: Final = 2.5e-3
 
 @dataclass(frozen=True, slots=True)
 class OpError:
-    """The error of elements that are finite on both sides. `rms`: relative to the rms of the ideal values; None where
-    those are all zero. `not_finite`: elements that are finite on one side only, or on neither and differ. `spread`: how
-    far the ideal values lie from their mean, relative like `rms`: a PCC sees nothing else of them."""
+    """The error of elements that are finite on both sides; numbers that stand for the same infinity count as it.
+    `rms`: relative to the rms of the ideal values; None where those are all zero. `not_finite`: elements that are
+    finite on one side only, or on neither and differ. `spread`: how far the ideal values lie from their mean, relative
+    like `rms`: a PCC sees nothing else of them."""
 
     rms: float | None
     pcc: float | None

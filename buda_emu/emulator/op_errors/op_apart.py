@@ -25,6 +25,7 @@ from buda_emu.emulator.ops.on_device.base import DeviceCall
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.netlist.model import Op
 from buda_emu.spec.formats import is_raw
+from buda_emu.spec.precision import INFINITE
 from buda_emu.support.errors import ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
 
@@ -108,7 +109,7 @@ class ErrorSum:
         """Add the expected and the observed tiles of a block, float32[..., 1024] each."""
         a = self._numbers(expected)
         b = self._numbers(observed)
-        finite = np.isfinite(a) & np.isfinite(b)
+        finite = np.isfinite(a) & np.isfinite(b) & ~_are_infinite(a, b)
         self._not_finite += int(np.count_nonzero(~finite & (a != b) & ~(np.isnan(a) & np.isnan(b))))
         a = a[finite]
         b = b[finite]
@@ -143,6 +144,12 @@ class ErrorSum:
         return OpError(
             rms=rms, pcc=self._moments.pcc(), max_error=self._largest, not_finite=self._not_finite, spread=spread
         )
+
+
+def _are_infinite(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return where both values are numbers that stand for the same infinity, as those beside the elements of a maximum
+    do. Beside them the elements, and their errors, are nothing."""
+    return (np.minimum(a, b) >= INFINITE) | (np.maximum(a, b) <= -INFINITE)
 
 
 def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:

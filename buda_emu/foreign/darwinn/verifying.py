@@ -8,6 +8,7 @@ the twin are the package's layers, and whether weights, biases, names and shapes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ _EIGHT_BITS = ("int8", "uint8")
 @dataclass(frozen=True, slots=True)
 class Verification:
     """The figures of a comparison. `matches` means: layers agree, every weight byte is there often enough, every bias
-    was found."""
+    was found, and there was a weight or a bias to look for."""
 
     layers: bool
     weights: int
@@ -115,21 +116,24 @@ class Verification:
     """Differences between layers and tensors, one line each."""
 
     @property
+    def is_vacuous(self) -> bool:
+        """Return whether the model has no bytes between the package's layers that the package could hold."""
+        return not self.weights and not self.biases
+
+    @property
     def matches(self) -> bool:
         """Return whether the package was made from this model, as far as bytes can tell."""
-        return self.layers and not self.weights_missing and self.biases_found == self.biases
+        all_found = not self.weights_missing and self.biases_found == self.biases
+        return self.layers and all_found and not self.is_vacuous
 
 
 def verify(package: Package, model: "Twin | Source") -> Verification:
     """Compare a package with an uncompiled model.
 
     The order of weights on the device is not public: their bytes are counted, biases searched. Raises PackageError for
-    bytes that are no model, OSError for a file that cannot be opened.
+    bytes that are no model, HostError for a compiled model, OSError for a file that cannot be opened.
     """
-    if isinstance(model, Twin):
-        twin = model
-    else:
-        twin = Twin(model)
+    twin = _uncompiled(model)
     pairing = pair(package.main, twin.graph)
     operations: list[Operation] = list(twin.graph.operations)
     if not pairing.problems:
@@ -147,6 +151,21 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
         biases_found=sum(any(head in blob for blob in blobs) for head in heads),
         differences=pairing.problems,
     )
+
+
+def _uncompiled(model: "Twin | Source") -> Twin:
+    """Return an uncompiled model that runs. Raises HostError for a compiled one, whose operators stand in a package."""
+    if isinstance(model, Twin):
+        twin = model
+    else:
+        twin = Twin(model)
+    if any(map(_is_device_operation, twin.graph.operations)):
+        subject = str(model) if isinstance(model, (str, PathLike)) else "the model"
+        raise HostError(
+            f"{subject} is a compiled file, with an Edge TPU package in place of operators and weights: give the "
+            "uncompiled .tflite that edgetpu_compiler made the package from"
+        )
+    return twin
 
 
 def _weight_counts(graph: Graph, operations: list[Operation]) -> NDArray[Any]:
@@ -211,10 +230,7 @@ def run(
             "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not "
             "public, so the package alone gives no outputs, and none are invented"
         )
-    if isinstance(reference, Twin):
-        twin = reference
-    else:
-        twin = Twin(reference)
+    twin = _uncompiled(reference)
     main = package.main
     if main.batch_size != 1:
         raise UnsupportedError(f"run of a package with batch size {main.batch_size}")

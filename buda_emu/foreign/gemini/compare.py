@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from buda_emu.foreign.gemini.boxes import Box, hull
 from buda_emu.foreign.gemini.figures import LayerTime, Peak, RunFigures, run_figures
 from buda_emu.foreign.gemini.model import IR, Tensor, WeightStore, Workload
 from buda_emu.foreign.gemini.stages import TRACE
@@ -52,6 +53,9 @@ class Comparison:
     layers: tuple[LayerChange, ...]
     prefetches: tuple[Prefetch, ...]
     models: tuple[str, ...]
+    other_layers: tuple[str, ...] = ()
+    """Layers that only one schedule computes, or that have another shape in each: then the schedules are of different
+    networks, or of different parts of one."""
 
 
 def compare(first: IR, second: IR, rates: Rates) -> Comparison:
@@ -71,7 +75,25 @@ def compare(first: IR, second: IR, rates: Rates) -> Comparison:
         layers=layers,
         prefetches=tuple(prefetch for prefetch in moved if prefetch.ahead[0] != prefetch.ahead[1]),
         models=tuple(dict.fromkeys([*a.models, *b.models])),
+        other_layers=tuple(_other_layers(first, second)),
     )
+
+
+def _other_layers(first: IR, second: IR) -> Iterator[str]:
+    """Yield the layers that only one schedule computes, or with another shape; batches may differ."""
+    left = _layer_shapes(first)
+    right = _layer_shapes(second)
+    for name in dict.fromkeys([*left, *right]):
+        if left.get(name) != right.get(name):
+            yield name
+
+
+def _layer_shapes(ir: IR) -> dict[str, tuple[int, ...]]:
+    """Return what the workloads of each layer compute together, C H W, in the order of the schedule."""
+    boxes: dict[str, list[Box]] = {}
+    for work in ir.workloads():
+        boxes.setdefault(work.layer_name, []).append(work.box)
+    return {name: hull(parts).shape[1:] for name, parts in boxes.items()}
 
 
 def _measure_schedule(ir: IR, rates: Rates) -> tuple[RunFigures, dict[str, LayerTime], dict[str, LayerBytes]]:

@@ -53,16 +53,22 @@ class Mismatch:
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
     """The result of a run. `outputs` are the network outputs by layer, N C H W in their own type; `seeded` lists the
-    layers whose weights were made from the seed because the caller gave none."""
+    layers whose weights were made from the seed because the caller gave none; `workloads` counts those that ran."""
 
     mismatches: Sequence[Mismatch]
     outputs: "Mapping[str, NDArray[Any]]"
     seeded: Sequence[str]
+    workloads: int
+
+    @property
+    def is_vacuous(self) -> bool:
+        """True when nothing was compared: neither a workload nor an output."""
+        return not self.outputs and not self.workloads
 
     @property
     def ok(self) -> bool:
-        """True when every workload and every output has the bits of the un-tiled run."""
-        return not self.mismatches
+        """True when every workload and every output has the bits of the un-tiled run, and there was one of them."""
+        return not self.mismatches and not self.is_vacuous
 
     @property
     def digests(self) -> dict[str, str]:
@@ -283,7 +289,10 @@ def run_schedule(ir: IR, frontend: Any, seed: int, weights: "Mapping[str, Weight
     run.run_to_end()
     caller_layers = set(weights or ())
     return Execution(
-        tuple(run.mismatches), run.outputs(), tuple(name for name in values.weights if name not in caller_layers)
+        mismatches=tuple(run.mismatches),
+        outputs=run.outputs(),
+        seeded=tuple(name for name in values.weights if name not in caller_layers),
+        workloads=len(list(ir.workloads())),
     )
 
 

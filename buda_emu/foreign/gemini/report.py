@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from buda_emu.foreign.gemini.statistics import ACCESSES
 from buda_emu.report.terminal.text import number, percent, table, whole
-from buda_emu.support.checker.text import plural
+from buda_emu.support.checker.text import list_first, plural
 
 if TYPE_CHECKING:
     from buda_emu.foreign.gemini.compare import Comparison, TraceDifferences
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _LAYERS = 10
 _WORKLOADS = 10
+_OTHER_LAYERS = 3
 
 
 def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:
@@ -136,6 +137,12 @@ def comparison_lines(comparison: "Comparison") -> Iterator[str]:
     """Yield the lines that `gemini diff` prints about two schedules."""
     for text in comparison.models:
         yield f"model: {text}"
+    if comparison.other_layers:
+        layers = f"{len(comparison.other_layers)} of {plural(len(comparison.layers), 'layer')}"
+        yield (
+            f"note: schedules of different networks, or of different parts of one: {layers} are only in one of them, "
+            f"or have another shape: {list_first(comparison.other_layers, _OTHER_LAYERS)}"
+        )
     peaks = tuple(None if row is None else row.bytes for row in comparison.peaks)
     rows = [
         (name, *_pair(pair))

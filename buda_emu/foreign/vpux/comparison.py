@@ -58,9 +58,14 @@ class Comparison:
         return tuple(number for number in common if self.first.is_empty(number) and self.second.is_empty(number))
 
     @property
+    def is_vacuous(self) -> bool:
+        """True when no output was compared: there is none, or none that a task writes."""
+        return self.output is None and len(self.empty_outputs) == len(self.second.outputs)
+
+    @property
     def is_equal(self) -> bool:
-        """True when outputs are equal and there are no new races."""
-        return self.output is None and not self.new_races
+        """True when outputs were compared and are equal, and there are no new races."""
+        return self.output is None and not self.is_vacuous and not self.new_races
 
 
 def compare(

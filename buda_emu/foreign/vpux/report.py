@@ -268,7 +268,7 @@ def _doubt_lines(comparison: Comparison) -> Iterator[str]:
 def _output_line(comparison: Comparison) -> str:
     """Return whether the outputs of both runs are equal, and else where they first differ."""
     output = comparison.output
-    if output is None and len(comparison.empty_outputs) == len(comparison.second.outputs):
+    if comparison.is_vacuous:
         return "DOUBTFUL: nothing was compared"
     if output is None:
         return f"outputs are equal ({plural(len(comparison.second.outputs), 'array')})"

@@ -12,6 +12,7 @@ from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, complain, say, say_lines
 from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.app.debugger.machine.stop import ctrl_c
+from buda_emu.app.documents.kinds import require_model
 from buda_emu.compiler.compilation import CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compile import compile_from, compile_until
@@ -36,6 +37,8 @@ from buda_emu.support.workers.job import workers_of
 def main(args: argparse.Namespace) -> int:
     """Compile and print a summary. Exit code 0; failures are raised."""
     _refuse_contradictions(args)
+    if args.file is not None:
+        require_model("compile", args.file)
     progress = Progress(args.quiet)
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")

@@ -8,7 +8,8 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder, check_constant_size
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, declare_plain, hlo
-from buda_emu.compiler.importers.operators import NotSupportedError, is_picked_by_host, table_rows
+from buda_emu.compiler.importers.index_inputs import is_picked_by_host
+from buda_emu.compiler.importers.operators import NotSupportedError, table_rows
 
 declare_plain(
     {

@@ -235,8 +235,10 @@ def read_proto(
             f"compile: {name}: tensor '{printable_name(tensor.name)}' lies in another file: give the model's path, or "
             "load it with onnx.load, which puts all tensors into the model"
         )
+    sizes = sizes or OpenSizes({})
     try:
-        prepared = prepare_model(model, inputs, sizes or OpenSizes({}))
+        prepared = prepare_model(model, inputs, sizes)
+        sizes.check(name)
         return _Reader(prepared, name, on_host, references, _examples_by_label(model, inputs)).read()
     except (BudaError, MemoryError):
         raise

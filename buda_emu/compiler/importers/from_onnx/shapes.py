@@ -15,10 +15,10 @@ from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 from buda_emu.compiler.importers.from_onnx.decided import Decision
+from buda_emu.compiler.importers.index_inputs import check_on_host, is_picked_by_host
 from buda_emu.compiler.importers.interpolation import cubic, triangle
 from buda_emu.compiler.importers.operators import (
     Scatter,
-    is_picked_by_host,
     scatter_elements,
     scatter_slices,
     table_rows,
@@ -238,13 +238,16 @@ def gather(call: Call) -> Node:
         table = call.b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
         elements = table_rows(call.b, table, index, from_end=True)
         return reshape_to(call, elements, (*index.shape, *x.shape[1:]))
+    check_on_host(call.b, index, x.shape[dim], from_end=True)
     return call.b.gather(x, index, dim=dim)
 
 
 @onnx_op("GatherElements")
 def gather_elements(call: Call) -> Node:
     """One element per index along the axis: `gather_elements`, by a one-hot product"""
-    return call.b.gather_elements(call[0], call[1], dim=call.attr("axis", 0))
+    dim = dim_of(call.attr("axis", 0), len(call[0].shape))
+    check_on_host(call.b, call[1], call[0].shape[dim], from_end=True)
+    return call.b.gather_elements(call[0], call[1], dim=dim)
 
 
 @onnx_op("OneHot")

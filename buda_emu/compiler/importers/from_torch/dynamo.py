@@ -4,7 +4,7 @@ precision `ideal`. Changes in place and views are done outside of the compiled m
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from buda_emu.compiler.compilation import require_words
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.graph.graph import Array
-from buda_emu.support.errors import UnsupportedError
+from buda_emu.support.errors import HostError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,10 @@ _MOST_MODELS: Final = 16
 def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """Compile a graph module for torch.compile and return a function of its inputs. `options` are those of `compile`,
     and `precision` for the run. Raise as `compile` does, at the latest in the first call."""
-    words = dict(options.get("options") or {})
+    given = options.get("options") or {}
+    if not isinstance(given, Mapping):
+        raise HostError(f"torch.compile: options is a {type(given).__name__}, not a dict such as {{'df': 'Float32'}}")
+    words = dict(cast("Mapping[str, Any]", given))
     require_words(words, "compile", also=("precision",))
     precision = words.pop("precision", "ideal")
     graph = _Graph(module, precision, words)

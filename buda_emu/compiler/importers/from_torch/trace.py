@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import (
@@ -195,6 +196,8 @@ def _trace_module(module: Any, examples: Arguments, name: str, gradients: bool) 
     if error is None:
         return program, False
     refusal = HostError(f"compile: torch.export cannot trace {name}: {_reason(error)}{_error_place(error)}")
+    if not isinstance(error, GuardOnDataDependentSymNode):
+        refuse_inputs(module, examples, name)
     if isinstance(error, GuardOnDataDependentSymNode):
         draft = _export_draft(module, examples, gradients)
     else:
@@ -202,6 +205,22 @@ def _trace_module(module: Any, examples: Arguments, name: str, gradients: bool) 
     if draft is None:
         raise refusal from None
     return draft, True
+
+
+def refuse_inputs(module: Any, examples: Arguments, name: str) -> None:
+    """Raise HostError with torch's sentence if the module fails on its example inputs without any tracing, too. Its
+    buffers and the state of random numbers stay as they are."""
+    tensors = [*module.parameters(), *module.buffers(), *examples.tensors]
+    if any(type(tensor) is FakeTensor or tensor.is_meta for tensor in tensors):
+        return
+    buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
+    try:
+        with _quietly(gradients=False), torch.random.fork_rng(devices=()):
+            torch.func.functional_call(module, buffers, tuple(examples.tensors), dict(examples.named))
+    except Exception as error:  # noqa: BLE001 - whatever a model raises
+        raise HostError(
+            f"compile: {name} cannot run with these inputs, in torch itself either: {_reason(error)}{_line(error)}"
+        ) from None
 
 
 _UNKNOWN_TYPE = " in output, which is not a known type"
@@ -283,10 +302,11 @@ def _export_draft(module: Any, examples: Arguments, gradients: bool) -> Any:
 
 @contextlib.contextmanager
 def silence_loggers() -> Generator[None]:
-    """Silence torch's log messages about decisions by values. Other threads wait, as each restores what it found."""
-    rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
-    loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
+    """Silence torch's log messages, such as tracebacks of what it cannot trace: the refusal says what they say. Other
+    threads wait, as each restores what it found."""
     with TRACING:
+        names = [name for name in logging.root.manager.loggerDict if name.startswith("torch.")]
+        loggers = [logging.getLogger(name) for name in names]
         disabled_before = [logger.disabled for logger in loggers]
         for logger in loggers:
             logger.disabled = True
@@ -299,14 +319,22 @@ def silence_loggers() -> Generator[None]:
 
 def _error_place(error: Exception) -> str:
     """Return the line of the model at which torch failed and advice, or "" if it was at none."""
+    line = _line(error)
+    if not line:
+        return ""
+    advice = "write it without Python decisions on values of tensors, or give inputs that avoid it"
+    if isinstance(error, (AttributeError, TypeError)):  # no tensor is what it is without tracing: an input was left out
+        advice = "the model goes another way while torch traces it: give all its inputs, masks, too"
+    return f"{line}; {advice}"
+
+
+def _line(error: Exception) -> str:
+    """Return the line of the model at which it failed, " at File ...", or "" if it was at none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
     if not frames:
         return ""
     last = frames[-1]
-    advice = "write it without Python decisions on values of tensors, or give inputs that avoid it"
-    if isinstance(error, (AttributeError, TypeError)):  # no tensor is what it is without tracing: an input was left out
-        advice = "the model goes another way while torch traces it: give all its inputs, masks, too"
-    return f' at File "{last.filename}", line {last.lineno}, in {last.name}: {last.line}; {advice}'
+    return f' at File "{last.filename}", line {last.lineno}, in {last.name}: {last.line}'
 
 
 def _is_of_model(file: str) -> bool:
@@ -443,15 +471,21 @@ def input_shapes(
     examples = dict(zip(shapes, map(np.shape, inputs or ()), strict=False))
     bound_sizes: dict[Any, int] = {}
     open_places = [(name, place, size) for name, shape in shapes.items() for place, size in _open_sizes(shape)]
+    words = _names_of_sizes(program, names)
     for name, place, size in open_places:
-        requested = sizes.of(names[name], place)
+        requested = sizes.of(names[name], place, words.get((name, place), ""))
         if name in examples:
             value = examples[name][place]
         else:
             value = requested
         if value is not None:
             bound_sizes.setdefault(size, _check_bounds(program, size, value, f"{model}: {names[name]}.{place}"))
-    missing = [(names[name], place) for name, place, size in open_places if size not in bound_sizes]
+    missing = [
+        (names[name], place, words.get((name, place), ""))
+        for name, place, size in open_places
+        if size not in bound_sizes
+    ]
+    sizes.check(model)
     if missing:
         raise UnsupportedError(f"compile: {model}: not supported: {missing_size_text(*missing[0])}")
     return {
@@ -469,6 +503,23 @@ def _symbolic_shapes(program: Any, names: Mapping[str, str]) -> dict[str, tuple[
         name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
         for name, value in values
     }
+
+
+def _names_of_sizes(program: Any, names: Mapping[str, str]) -> dict[tuple[str, int], str]:
+    """Return the names that torch.export.Dim gave to dimensions, by placeholder and dimension. A program from a file
+    has none: torch does not save them."""
+    words: dict[tuple[str, int], str] = {}
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.name not in names or not isinstance(value, torch.Tensor):
+            continue
+        for place, size in enumerate(value.shape):
+            shape_env = getattr(getattr(size, "node", None), "shape_env", None)
+            known = getattr(shape_env, "source_name_to_debug_name", {})
+            word = known.get(f"L['{names[node.name]}'].size()[{place}]", "")
+            if word:
+                words[node.name, place] = word
+    return words
 
 
 def _open_sizes(shape: Sequence[Any]) -> list[tuple[int, Any]]:

@@ -76,7 +76,7 @@ def check_verb(args: argparse.Namespace) -> int:
 
 def verify_verb(args: argparse.Namespace) -> int:
     """Compare a package with an uncompiled model and print how they agree. Exit code 0 when the package holds the
-    model, 1 when it does not."""
+    model, 1 when it does not, or when there was nothing to compare."""
     verification = darwinn.verify(darwinn.load(args.file), args.source)
     if args.json:
         say_json({"path": args.file, "source": args.source, "matches": verification.matches, **asdict(verification)})
@@ -88,10 +88,21 @@ def verify_verb(args: argparse.Namespace) -> int:
         say(f"         {line}")
     say(f"weights  {verification.weights - verification.weights_missing:,} of {verification.weights:,} bytes are there")
     say(f"biases   {verification.biases_found} of {verification.biases} found")
-    say(f"{args.file} {'holds' if verification.matches else 'does not hold'} {args.source}")
+    if verification.is_vacuous:
+        say("DOUBTFUL: the model has neither weights nor biases between these layers, so no bytes were compared")
+    say(f"{args.file} {_verdict(verification)} {args.source}")
     if verification.matches:
         return Exit.OK
     return Exit.DIFFERS
+
+
+def _verdict(verification: darwinn.Verification) -> str:
+    """Return in words whether the package holds the model."""
+    if verification.matches:
+        return "holds"
+    if verification.layers and verification.is_vacuous:
+        return "holds no byte that would tell it from packages of models other than"
+    return "does not hold"
 
 
 class Linked(TypedDict):

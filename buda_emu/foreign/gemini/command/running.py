@@ -109,7 +109,7 @@ EXECUTED: Final = Columns[tuple[int, Execution]](
 
 def exec_verb(args: argparse.Namespace) -> int:
     """Run a schedule on real bytes and compare it with the un-tiled run of its network. Exit code 1 where a
-    workload or an output differs."""
+    workload or an output differs, or where nothing was compared."""
     execution = gemini.execute(gemini.load(args.file), args.frontend, seed=args.seed)
     if args.json:
         say_json(EXECUTED.as_json((args.seed, execution)))
@@ -124,12 +124,18 @@ def exec_verb(args: argparse.Namespace) -> int:
         say(f"weights of {plural(len(execution.seeded), 'layer')} are seeded (seed {args.seed}): none were published")
     if not execution.digests:
         say("DOUBTFUL: no output of the network reaches DRAM, so none was compared")
-    say(
-        "every workload and output equals the un-tiled run"
-        if execution.ok
-        else plural(len(execution.mismatches), "mismatch")
-    )
+    say(_verdict(execution))
     return Exit.OK if execution.ok else Exit.DIFFERS
+
+
+def _verdict(execution: Execution) -> str:
+    """Return the last line about a run: what was compared, or how much differs."""
+    if execution.mismatches:
+        return plural(len(execution.mismatches), "mismatch")
+    if execution.is_vacuous:
+        return "the schedule has no workload: nothing was compared"
+    compared = "workload and output" if execution.digests else "workload"
+    return f"every {compared} equals the un-tiled run"
 
 
 _COUNTS: Final = Columns[Statistics](Statistics, Column("links", [LINKS], lambda counts: counts.links.items()))

@@ -38,8 +38,8 @@ from buda_emu.support.version import RESULT_VERSION
 
 
 def run_verb(args: argparse.Namespace) -> int:
-    """Run a function, or compare two. Exit code 0; 1 when --compare finds a difference; 2 refused; 3 not emulated; 4
-    deadlock or fault."""
+    """Run a function, or compare two. Exit code 0; 1 when --compare finds a difference, or nothing to compare; 2
+    refused; 3 not emulated; 4 deadlock or fault."""
     if args.model is None:
         model = None
     else:

@@ -294,6 +294,54 @@ BOOK.declare(
     stage="run", source="VPUX 4, 7",
     fix="see which task would give what the first one waits for, and what holds that one",
 )  # fmt: skip
+
+
+@BOOK.rule(
+    "X049", "warning", "tasks wait for each other in a circle of barriers", stage="emulator", source="VPUX 4, 7",
+    fix="let one of them update its barrier without waiting; `vpux run` finds all other deadlocks, too",
+)  # fmt: skip
+def check_circles(program: Program) -> Iterator[Finding]:
+    """Report the first circle of barriers each of which has a producer that waits for the next one (X049)."""
+    circle = _find_circle(program)
+    if circle:
+        steps = [
+            _step_text(program, barrier, after) for barrier, after in zip(circle, circle[1:] + circle[:1], strict=True)
+        ]
+        yield finding(program, program.barriers[circle[0]].op, f"{', '.join(steps)}: these tasks never run")
+
+
+def _find_circle(program: Program) -> list[int]:
+    """Return the barriers of the first circle, each before one that a producer of it waits for; [] without any."""
+    finished: set[int] = set()
+    for start in range(len(program.barriers)):
+        path: list[int] = []
+        waiting = [iter((start,))]
+        while waiting:
+            barrier = next(waiting[-1], None)
+            if barrier is None:
+                waiting.pop()
+                finished.update(path[len(waiting) - 1 :])
+                del path[max(0, len(waiting) - 1) :]
+            elif barrier in path:
+                return path[path.index(barrier) :]
+            elif barrier not in finished:
+                path.append(barrier)
+                waiting.append(iter(_awaited(program, barrier)))
+    return []
+
+
+def _awaited(program: Program, barrier: int) -> list[int]:
+    """Return the barriers that must be complete before all producers of a barrier run."""
+    return [before for task in program.barriers[barrier].producers for before in program.tasks[task].waits]
+
+
+def _step_text(program: Program, barrier: int, after: int) -> str:
+    """Return in words which task would update a barrier, and which barrier it waits for."""
+    producers = program.barriers[barrier].producers
+    task = next(number for number in producers if after in program.tasks[number].waits)
+    return f"task {task} updates {program.barriers[barrier].name} and waits for {program.barriers[after].name}"
+
+
 BOOK.declare(
     "X041", "warning", "two tasks that nothing orders touch the same byte, and one writes", stage="run",
     source="VPUX 4, 7", fix="let the later one wait for a barrier that the earlier one updates",

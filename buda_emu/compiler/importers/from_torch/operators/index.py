@@ -14,11 +14,11 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import as_float, aten
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
+from buda_emu.compiler.importers.index_inputs import check_on_host, is_picked_by_host
 from buda_emu.compiler.importers.operators import (
     NotSupportedError,
     Scatter,
     constant_places,
-    is_picked_by_host,
     one_hot_rows,
     picked_rows,
     scatter_elements,
@@ -31,6 +31,7 @@ from buda_emu.compiler.importers.operators import (
 def embedding(b: Builder, table: Node, index: Node) -> Node:
     """`embedding` by indices that are an input, one-hot rows times a trained table; else `gather`"""
     if not is_picked_by_host(b, index):
+        check_on_host(b, index, table.shape[0])
         return b.gather(table, index, dim=0)
     if table.op == "constant":
         return b.embedding(table, index)

@@ -1,0 +1,108 @@
+"""Indices that are inputs of a model: which of them the host picks rows by, and which it only checks, because the
+device computes with them, as the losses of a training do with labels."""
+
+from dataclasses import replace
+from math import prod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Node
+from buda_emu.compiler.graph.registry import front_op
+from buda_emu.emulator.image.index_range import IndexRange
+
+_MOVES: Final = ("reshape", "identity", "transpose", "linear", "expand", "take", "slice")
+
+
+def is_picked_by_host(b: Builder, node: Node) -> bool:
+    """Return whether the host can pick table rows by a value, because it is an input or moved from one."""
+    while node.op in _MOVES:
+        node = b.graph[node.inputs[0]]
+    return node.op == "input"
+
+
+class _Read(NamedTuple):
+    """The input that an index holds elements of, the steps from it to the index, the last one first, and the value of
+    the input for which another index is taken."""
+
+    source: Node
+    steps: list[Node]
+    ignored: int | None
+
+
+def check_on_host(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> None:
+    """Let the host refuse indices outside of a dimension of `depth`, if the index holds elements of an input, perhaps
+    with one value replaced by an index of the dimension (`ignore_index` of a loss). Negative ones may count `from_end`;
+    `zero` is for none. Nothing is checked of an index that is computed otherwise."""
+    read = _input_read(b.graph, index)
+    if read is None:
+        return
+    if zero is None and read.ignored is not None and not 0 <= read.ignored < depth:
+        zero = read.ignored
+    limit_input(b.graph, read.source.name, IndexRange(depth, from_end, zero, _elements(read)))
+
+
+def limit_input(graph: Graph, name: str, index_range: IndexRange) -> None:
+    """Add a range to those that the host checks of the input node `name`."""
+    node = graph[name]
+    ranges = node.attrs.get("ranges", ())
+    if index_range not in ranges:
+        graph.nodes[name] = replace(node, attrs={**node.attrs, "ranges": (*ranges, index_range)})
+
+
+def _input_read(graph: Graph, node: Node) -> _Read | None:
+    """Return the input that a value holds elements of; None for a value that is computed otherwise."""
+    steps: list[Node] = []
+    ignored: int | None = None
+    while node.op != "input":
+        if node.op == "where" and ignored is None:
+            kept = _kept_by(graph, node)
+            if kept is None:
+                return None
+            node, ignored = kept
+        elif node.op in _MOVES and node.op != "linear":
+            steps.append(node)
+            node = graph[node.inputs[0]]
+        elif node.op == "truncate":  # whole numbers, as floats
+            node = graph[node.inputs[0]]
+        else:
+            return None
+    return _Read(node, steps, ignored)
+
+
+def _kept_by(graph: Graph, node: Node) -> tuple[Node, int] | None:
+    """Return the operand that a `where` keeps unless it has one value, and that value; None for any other `where`."""
+    condition, first, second = (graph[name] for name in node.inputs)
+    kept, other = {"not_equal": (first, second), "equal": (second, first)}.get(condition.op, (None, None))
+    if kept is None or other is None or other.op != "constant" or kept.shape != node.shape:
+        return None
+    compared = [graph[name] for name in condition.inputs]
+    constants = [operand for operand in compared if operand.op == "constant" and operand.value.size == 1]
+    same = [operand for operand in compared if _root(graph, operand) == _root(graph, kept)]
+    if len(constants) != 1 or not same:
+        return None
+    return kept, int(constants[0].value.reshape(-1)[0])
+
+
+def _root(graph: Graph, node: Node) -> str:
+    """Return the name of the value that a value holds all elements of, in order."""
+    while node.op in ("reshape", "identity", "truncate"):
+        node = graph[node.inputs[0]]
+    return node.name
+
+
+def _elements(read: _Read) -> tuple[int, ...]:
+    """Return the numbers of the elements of the input that are read; () for all."""
+    count = prod(read.source.shape)
+    picked: Any = np.arange(count).reshape(read.source.shape)
+    for step in reversed(read.steps):
+        reference = front_op(step.op).reference
+        if reference is None:
+            picked = Builder(Graph()).emit(step.op, picked, **step.attrs).value
+        else:
+            picked = np.asarray(reference(picked, **step.attrs))
+    numbers = np.unique(picked)
+    if numbers.size == count:
+        return ()
+    return tuple(map(int, numbers))

@@ -1,0 +1,57 @@
+"""Which indices an input of a model may hold: the host refuses all others, for which the device would read zeros, or
+the memory behind a table."""
+
+from dataclasses import dataclass
+
+from buda_emu.emulator.image.arrays import Array, np
+from buda_emu.emulator.image.fields import flag, integer_between, list_of, natural, optional, optional_field
+from buda_emu.support.errors import HostError
+
+NO_INDEX = 0xFFFFFFFF
+"""The index word that reads a row of zeros (OPS 6.9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """The indices of a dimension of `rows` rows (0: not known), negative ones counted from its end if `from_end`, and
+    `zero` for no row at all. `elements` are the numbers of those elements of the flat input that are such indices;
+    empty for all."""
+
+    rows: int = optional_field(natural, 0)
+    from_end: bool = optional_field(flag, False)
+    zero: int | None = optional_field(optional(integer_between(-(1 << 63), (1 << 63) - 1)))
+    elements: tuple[int, ...] = optional_field(list_of(natural), ())
+
+    @property
+    def lowest(self) -> int:
+        """The lowest index of a row."""
+        return -self.rows if self.from_end else 0
+
+    def reads_zeros(self, indices: "Array") -> "Array":
+        """Return for each index whether it stands for no row."""
+        if self.zero is None:
+            return np.zeros(indices.shape, bool)
+        return indices == self.zero
+
+    def check(self, array: "Array", label: str) -> None:
+        """Raise HostError if the input `label` holds an index of no row."""
+        flat = array.reshape(-1)
+        if self.elements:
+            flat = flat[list(self.elements)]
+        indices = flat.astype(np.int64)
+        wrong = (indices < self.lowest) | (indices >= (self.rows or NO_INDEX))
+        unfit = indices[~self.reads_zeros(indices) & wrong]
+        if unfit.size:
+            hint = ""
+            if self.lowest == 0 > unfit[0] and self.zero is None:
+                hint = "; add the number of rows to an index that is counted from the end"
+            raise HostError(f"input {label}: index {unfit[0]}: {self._words()}{hint}")
+
+    def _words(self) -> str:
+        """Return which indices the model takes, for a message."""
+        upper_bound = f" to {self.rows - 1}" if self.rows else " on"
+        if self.zero is None:
+            ignored = ""
+        else:
+            ignored = f", and {self.zero} for none"
+        return f"the model takes indices from {self.lowest}{upper_bound}{ignored}"
