@@ -143,3 +143,35 @@ def mlp():
         [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.ones(3, np.float32), "b")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+@pytest.mark.filterwarnings("error")
+def test_sources_of_other_types_are_refused_with_what_to_give():
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(3, 2)
+    x = torch.ones(1, 3)
+    sources = (module.state_dict(), {"a": 3}, torch.nn.Linear, [module], None, b"m.onnx", module.parameters(), x)
+    for source in sources:
+        for compile_it in (be.compile, be.compile_in_parts, lambda s, x: be.compile_training(s, x, loss="mse")):
+            with pytest.raises(be.HostError, match=r"^compile: \w+ is "):
+                compile_it(source, (x,))
+    with pytest.raises(be.HostError, match=r"^compile: OrderedDict is no model: give the torch\.nn\.Module itself"):
+        be.compile(module.state_dict(), (x,))
+    for programs, says in (
+        (module, "Linear is no Program"),
+        (module.state_dict(), "'weight' is a Tensor, not a Program"),
+    ):
+        with pytest.raises(be.HostError, match=f"^compile_programs: {says}"):
+            be.compile_programs(programs)
+    with pytest.raises(be.HostError, match=r"^compile: options is a dict, not CompileOptions"):
+        be.compile(module, (x,), options={"df": "Float32"})
+
+
+def test_inputs_that_the_module_itself_does_not_take_are_told_from_what_cannot_be_traced(capfd):
+    torch = pytest.importorskip("torch")
+    module = torch.nn.BatchNorm1d(3)
+    for given in ((torch.ones(4, 2),), (torch.ones(4, 3), torch.ones(4, 3))):
+        with pytest.raises(be.HostError, match=r"BatchNorm1d cannot run with these inputs, in torch itself either: "):
+            be.compile(torch.nn.Sequential(module)[0], given)
+    assert module.num_batches_tracked == 0
+    assert capfd.readouterr().err == ""

@@ -109,8 +109,9 @@ class ErrorSum:
         """Add the expected and the observed tiles of a block, float32[..., 1024] each."""
         a = self._numbers(expected)
         b = self._numbers(observed)
-        finite = np.isfinite(a) & np.isfinite(b) & ~_are_infinite(a, b)
+        finite = np.isfinite(a) & np.isfinite(b)
         self._not_finite += int(np.count_nonzero(~finite & (a != b) & ~(np.isnan(a) & np.isnan(b))))
+        finite &= ~_are_infinite(a, b)
         a = a[finite]
         b = b[finite]
         if a.size:

@@ -58,8 +58,11 @@ def test_open_sizes_of_an_exported_program():
     want = Rows()(*given).numpy()
     for compiled in (be.compile(program, sizes={"X.0": 4, "y.0": 7}), be.compile(program, given)):
         np.testing.assert_allclose(compiled(*given)[0], want, rtol=1e-3, atol=1e-4)
-    with pytest.raises(be.UnsupportedError, match=r"the open size y\.0 \(give it: --size y\.0=1"):
+    with pytest.raises(be.UnsupportedError, match=r"the open size other \(give it: --size other=1"):
         be.compile(program, sizes={"X.0": 4})
+    assert be.compile(program, sizes={"batch": 4, "y.0": 7}, effort="low").io.inputs[0].shape == (4, 5)
+    with pytest.raises(be.HostError, match=r"size 'bach': open are X\.0, batch, other, y\.0 \(x\.0 is the first"):
+        be.compile(program, sizes={"bach": 4})
     with pytest.raises(be.HostError, match=r"X\.0=65: the program takes \d+ to 64"):
         be.compile(program, sizes={"X.0": 65, "y.0": 7})
     with pytest.raises(be.HostError, match="compile_programs: sizes"):

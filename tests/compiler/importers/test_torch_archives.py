@@ -86,6 +86,8 @@ def test_a_file_with_open_sizes_is_read(members, tmp_path):
     assert be.compile(path, effort="low", sizes={"input.0": 2}).io.inputs[0].shape == (2, 3)
     with pytest.raises(be.UnsupportedError, match=r"the open size input\.0 \(give it: --size input\.0=1"):
         be.compile(path, effort="low")
+    with pytest.raises(HostError, match=r"size 'batch': open are input\.0 \(x\.0 is the first dimension of an input x"):
+        be.compile(path, effort="low", sizes={"batch": 2})
 
 
 def test_pickles_run_nothing(members, tmp_path):

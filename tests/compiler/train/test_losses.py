@@ -1,12 +1,20 @@
 """Losses and layers whose gradients torch does not take apart by itself, losses of several targets, and models that
 decide by values."""
 
+import json
+
 import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.emulator.image.model_io import KEY, ModelIo
+from buda_emu.emulator.image.rules import Place
 
 torch = pytest.importorskip("torch")
+
+from buda_emu.compiler.train.choices import Choices  # noqa: E402
+from buda_emu.compiler.train.compile_training import joint_graph  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 functional = torch.nn.functional
 
@@ -121,3 +129,70 @@ def test_a_training_decides_by_constants_and_is_refused_where_it_decides_by_inpu
 
     with pytest.raises(be.UnsupportedError, match=r"Python decides by values of inputs: use torch\.where"):
         be.compile_training(Gated(4, 4), (torch.ones(3, 4),), loss="mse")
+
+
+def test_labels_that_do_not_exist_are_refused_and_change_nothing():
+    """Of any element type, among good ones, and by an image, too; the label that the loss ignores is taken."""
+    module = torch.nn.Linear(6, 5)
+    x, y = torch.randn(8, 6), torch.arange(8) % 5
+    training = be.compile_training(module, (x,), loss="cross_entropy", effort="low")
+    before = training.parameters()
+    one_bad = torch.where(torch.arange(8) == 3, 5, y)
+    for wrong, index in ((y + 9, 9), (y - 7, -7), (one_bad, 5), (one_bad.double(), 5), (one_bad.int(), 5)):
+        says = f"input target: index {index}: the model takes indices from 0 to 4, and -100 for none"
+        for take in (lambda target=wrong: training.train_step(x, target), lambda target=wrong: training.io.queues(
+            {"input": x.numpy(), "target": target.numpy()}
+        )):  # fmt: skip
+            with pytest.raises(be.HostError, match=f"^{says}$"):
+                take()
+    assert training.step == 0
+    after = training.parameters()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    read = ModelIo.from_json(json.loads(json.dumps(training.io.as_json())), Place("a.tti", "device.json", (KEY,)))
+    assert read == training.io
+    ignored = torch.where(torch.arange(8) == 3, -100, y)
+    expected = functional.cross_entropy(module(x), ignored)
+    assert training.train_step(x, ignored) == pytest.approx(expected.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "target", "expected"),
+    [
+        (lambda output, t: functional.cross_entropy(output, t, ignore_index=7), torch.arange(8) % 5, (5, 7, 8)),
+        (lambda output, t: functional.cross_entropy(output, t, ignore_index=2), torch.arange(8) % 5, (5, None, 8)),
+        (lambda output, t: functional.nll_loss(output, t, torch.arange(5.0)), torch.arange(8) % 5, (5, -100, 8)),
+        (
+            lambda output, t: functional.cross_entropy(output, t, torch.ones(5), label_smoothing=0.1),
+            torch.arange(8) % 5,
+            (5, -100, 8),
+        ),
+        (lambda output, t: functional.cross_entropy(output[1:], t[1:]), torch.arange(8) % 5, (5, -100, 7)),
+        (lambda output, t: functional.cross_entropy(output, t.long()), torch.arange(8.0) % 5, (5, -100, 8)),
+        (
+            lambda output, t: (output * functional.one_hot(t.flatten(), 5)).sum(),
+            torch.arange(8)[:, None] % 5,
+            (5, None, 8),
+        ),
+    ],
+    ids=["ignored", "ignored within", "weights", "smoothing", "a part", "floats", "one-hot"],
+)
+def test_the_host_knows_the_labels_of_each_loss(loss, target, expected):
+    """How many there are, which is ignored, and how many elements of the target are labels."""
+    choices = Choices.from_options(loss, "sgd", None, 0.1, 1, "", target)
+    graph = joint_graph(torch.nn.Linear(6, 5), (torch.randn(8, 6),), target, choices)
+    (found,) = graph[graph.inputs[1]].attrs["ranges"]
+    assert (found.rows, found.zero, len(found.elements) or 8) == expected
+
+
+def test_a_target_that_is_no_label_is_not_checked():
+    choices = Choices.from_options("mse", "sgd", None, 0.1, 1)
+    graph = joint_graph(torch.nn.Linear(6, 5), (torch.randn(8, 6),), None, choices)
+    assert all("ranges" not in graph[name].attrs for name in graph.inputs)
+
+
+def test_what_a_module_or_its_loss_cannot_take_is_said_in_the_words_of_torch():
+    module = torch.nn.Linear(6, 5)
+    with pytest.raises(be.HostError, match=r"Linear cannot run with these inputs, in torch itself either: .*shapes"):
+        be.compile_training(module, (torch.randn(8, 7),), loss="mse")
+    with pytest.raises(be.HostError, match=r"Linear with its loss cannot run with these inputs, .*: .*shapes"):
+        be.compile_training(module, (torch.randn(8, 6),), loss=lambda a, b: (a @ b).sum(), target=torch.ones(3, 3))

@@ -1,5 +1,7 @@
 """Real bytes go through DMAs and layouts; without a reference nothing is invented."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -166,3 +168,19 @@ def test_one_changed_weight_is_found():
     assert (found.layers, found.weights_missing <= 1) == (True, True)
     lost = lambda tree: ex.caching(tree).update(parameters=bytes(5440))  # noqa: E731
     assert verify(package(lost), MODEL).biases_found == 0
+
+
+@pytest.mark.parametrize("compare", [verify, lambda given, model: run(given, {"image": picture()}, reference=model)])
+def test_a_compiled_file_is_no_twin(compare, tmp_path):
+    path = tmp_path / "edges_edgetpu.tflite"
+    path.write_bytes(wrap(ex.changed(ex.unchanged)))
+    for model in (path, path.read_bytes()):
+        with pytest.raises(HostError, match=r"is a compiled file, .* give the uncompiled \.tflite"):
+            compare(package(), model)
+
+
+def test_a_model_without_weights_and_biases_shows_nothing():
+    found = replace(verify(package(), MODEL), weights=0, biases=0, biases_found=0)
+    assert found.layers
+    assert found.is_vacuous
+    assert not found.matches

@@ -169,6 +169,12 @@ REFUSED = {
             "[@CMX_NN, 0]>",
         )
     ],
+    "X049": [
+        body(BUFFERS, BARRIERS, task(dma("%arg0", "%in"), waits="%b1", updates="%b0"), CLAMP, STORE),
+        body(
+            BUFFERS, BARRIERS, LOAD, task(kernel([("%in", CMX)], [("%out", CMX)], "[-1.0, 2.5]"), "%b1", "%b1"), STORE
+        ),
+    ],
     "X048": [body('%v = "VPUIP.NNDMAX"(%arg0) : (memref<4xf16>) -> memref<4xf16>')],
 }
 RUNNING = {"X040", "X041", "X042", "X045", "X046"}
@@ -186,6 +192,13 @@ def test_refused(rule: str, text: str) -> None:
     assert found[0].severity == BOOK.rules[rule].severity
     assert found[0].line > 0
     assert found[0].column > 0
+
+
+def test_a_circle_is_named_from_its_first_barrier_on() -> None:
+    text = body(BUFFERS, BARRIERS, task(dma("%arg0", "%in"), waits="%b1", updates="%b0"), CLAMP, STORE)
+    assert [item.message for item in vpux.read(text).check("37XX")] == [
+        "task 0 updates %b0 and waits for %b1, task 1 updates %b1 and waits for %b0: these tasks never run"
+    ]
 
 
 def test_every_rule_has_a_case() -> None:

@@ -3,7 +3,7 @@
 
 import argparse
 from dataclasses import asdict
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from buda_emu.app.cli.output import say, say_json, say_lines, write_json, write_output
 from buda_emu.app.cli.verbs import check
@@ -22,6 +22,9 @@ from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.strict_json import strict
 from buda_emu.support.version import RESULT_VERSION
+
+if TYPE_CHECKING:
+    from buda_emu.foreign.darwinn.verifying import Verification
 
 
 class _Inspected(NamedTuple):
@@ -96,7 +99,7 @@ def verify_verb(args: argparse.Namespace) -> int:
     return Exit.DIFFERS
 
 
-def _verdict(verification: darwinn.Verification) -> str:
+def _verdict(verification: "Verification") -> str:
     """Return in words whether the package holds the model."""
     if verification.matches:
         return "holds"

@@ -149,3 +149,27 @@ def test_the_help_says_its_own_default_of_the_architecture(capsys):
         main(["compile", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "blackhole, jawbridge; default: wormhole_b0, or that of --board --board" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        (
+            "a_edgetpu.tflite",
+            b"\x1c\0\0\0TFL3" + bytes(64),
+            "an Edge TPU package, not a model: `buda-emu darwinn inspect",
+        ),
+        ("a.json", b'{"0": []}', "a Gemini schedule, not a model: `buda-emu gemini run"),
+        ("a.mlir", b"module {}", "a VPUX program, not a model: `buda-emu vpux run"),
+        (
+            "a.yaml",
+            b"devices: {}\nqueues: {}\ngraphs: {}\nprograms: []\n",
+            "a BUDA netlist, not a model: `buda-emu run",
+        ),
+        ("a.tti", b"", "a device image, not a model: `buda-emu run"),
+    ],
+)
+def test_documents_of_every_kind_are_named_with_the_command_that_takes_them(name, content, says, tmp_path, capsys):
+    (tmp_path / name).write_bytes(content)
+    assert main(["compile", str(tmp_path / name)]) == 2
+    assert f"{name} is {says}" in capsys.readouterr().err

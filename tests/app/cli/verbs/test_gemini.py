@@ -203,6 +203,16 @@ def test_sweep(tmp_path, capsys):
     assert "no place for core number 1" in capsys.readouterr().err
 
 
+def test_diff_notes_schedules_of_different_networks(tmp_path, capsys):
+    same = edited(schedule("two_cores"), put("0/1/time", 7))
+    other = json.loads(json.dumps(schedule("two_cores")).replace('"c1"', '"c9"'))
+    for content, layers in ((same, ""), (other, "c1, c9")):
+        assert gemini("diff", HALO, file(tmp_path / "other.json", content)) == 0
+        first = capsys.readouterr().out.splitlines()[0]
+        assert first.startswith("note: schedules of different networks") == bool(layers)
+        assert first.endswith(layers)
+
+
 def test_diff(tmp_path, capsys):
     assert gemini("diff", HALO, HALO) == 0
     assert "all 5 layers take the same time" in capsys.readouterr().out
