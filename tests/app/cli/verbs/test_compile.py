@@ -168,6 +168,7 @@ def test_the_help_says_its_own_default_of_the_architecture(capsys):
         ),
         ("a.tti", b"", "a device image, not a model: `buda-emu run"),
     ],
+    ids=["package", "schedule", "program", "netlist", "image"],
 )
 def test_documents_of_every_kind_are_named_with_the_command_that_takes_them(name, content, says, tmp_path, capsys):
     (tmp_path / name).write_bytes(content)
