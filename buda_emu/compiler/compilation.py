@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike, fspath
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import numpy as np
 
@@ -150,9 +150,11 @@ def with_words(options: CompileOptions | None, words: Mapping[str, Any], functio
     """Return options in which the keywords of a call replace the fields of the same names. Raises TypeError for a
     keyword that is not an option, HostError for options of another type."""
     require_words(words, function)
-    if options is not None and not isinstance(options, CompileOptions):
-        kind = type(options).__name__  # pyright: ignore[reportUnreachable] - callers need not check types
-        raise HostError(f"{function}: options is a {kind}, not CompileOptions: give its fields as keywords")
+    given = cast("object", options)  # callers need not check types
+    if given is not None and not isinstance(given, CompileOptions):
+        raise HostError(
+            f"{function}: options is a {type(given).__name__}, not CompileOptions: give its fields as keywords"
+        )
     return replace(options or CompileOptions(), **words)
 
 
