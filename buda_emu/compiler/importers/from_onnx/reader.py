@@ -440,7 +440,8 @@ class _Reader:
             return self._leave_to_host(node, values, result_types)
         if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
             results = self._call_handler(node, inputs)
-            return [self._with_stated_type(name, result, result_types) for name, result in zip(node.output, results)]
+            named_results = zip(node.output, results, strict=False)
+            return [self._with_stated_type(name, result, result_types) for name, result in named_results]
         body = find_body(node, inputs, self._opset)
         if body is None:
             raise NotSupportedError("")
