@@ -54,6 +54,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
 from buda_emu.support.html_table import html_table
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
@@ -875,7 +876,7 @@ class CompiledModel:
             host=files,
             source=self.source,
         )
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_file(image, lambda stream: write_image(stream, contents))
         write_file(text, lambda stream: stream.write(self.text.encode()))
         return text, image

@@ -36,6 +36,7 @@ from buda_emu.support.columns import Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
 from buda_emu.support.options import as_list
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.screen import lines_of, on_one_line, plain
 from buda_emu.testing.verify.result import (
     STATUSES,
@@ -319,7 +320,7 @@ def write_report(run: TestRun, directory: Path) -> None:
         "report.json": json.dumps(as_json(run), indent=1, ensure_ascii=False) + "\n",
     }
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         for name, text in texts.items():
             write_file(directory / name, lambda stream, text=text: stream.write(text.encode("utf-8", "replace")))
     except OSError as error:

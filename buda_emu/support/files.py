@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Protocol, cast
 
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.lazy import lazy
+from buda_emu.support.output_places import remove_empty_folders, resolve_output
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -56,17 +57,20 @@ def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], obje
     """Open a file for `write` and return the number of bytes that it wrote.
 
     A regular file, new or existing, is written beside its place and moved there when it is complete, with the
-    permissions that it had; with `durable` once the disk has it. A link is followed. Devices, pipes and `/dev/stdout`
-    are written directly. Raises OSError with the name that the caller gave, and what `write` raises.
+    permissions that it had; with `durable` once the disk has it. A link is followed, but see `resolve_output`. Devices,
+    pipes and `/dev/stdout` are written directly. Where a write fails, folders that `make_folder` made for it and that
+    hold nothing are removed. Raises OSError with the name that the caller gave, and what `write` raises.
     """
     name = os.fspath(path)
     try:
+        target = resolve_output(name)
         handle = _open_stream(pathlib.Path(name))
         if handle is not None:
             with handle:
                 return write_forward(handle, write)
-        return _replace(pathlib.Path(os.path.realpath(name)), write, durable)
+        return _replace(pathlib.Path(target), write, durable)
     except OSError as error:
+        remove_empty_folders(os.path.dirname(os.path.abspath(name)))  # noqa: PTH100, PTH120
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, name) from None

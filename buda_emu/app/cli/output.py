@@ -114,6 +114,8 @@ def write_output(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], ob
     except BrokenPipeError:
         _discard_output(sys.stdout)
         return 0
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, sys.stdout.name) from None
     return size
 
 
@@ -123,10 +125,12 @@ def require_writable(option: str, path: "str | os.PathLike[str]") -> None:
 
     Raises OSError with the reason of the system, HostError for a document. `option` names the option in the message.
     """
+    from buda_emu.support.output_places import resolve_output
+
     name = os.fspath(path)
     if name == _TO_STDOUT:
         return
-    folder = os.path.dirname(os.path.realpath(name))  # noqa: PTH120 - of the file that a link leads to
+    folder = os.path.dirname(resolve_output(name))  # noqa: PTH120 - of the file that a link leads to
     if os.path.isdir(name):  # noqa: PTH112
         raise OSError(EISDIR, os.strerror(EISDIR), name)
     if not os.path.isdir(folder):  # noqa: PTH112

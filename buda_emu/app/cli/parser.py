@@ -74,6 +74,15 @@ class ExampleParser(argparse.ArgumentParser):
         """Return the example, followed by the help of argparse."""
         return f"example: {self.example}\n\n{super().format_help()}"
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help, or a version, as `say` does. Raises OSError where argparse would go on as if it had been read."""
+        if file is None or file is sys.stderr:  # errors, which have nowhere else to go
+            super()._print_message(message, file)
+            return
+        from buda_emu.app.cli.output import say
+
+        say(message, file, end="")
+
     def add_subparsers(self, **kwargs: Any) -> Any:
         """Add verbs below this parser as argparse does, and remember their parsers in `below`."""
         action = super().add_subparsers(**kwargs)

@@ -39,6 +39,7 @@ from buda_emu.compiler.target import Target
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_whole, write_file
+from buda_emu.support.output_places import make_folder
 
 
 def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
@@ -392,7 +393,7 @@ def write_ir(folder: Path, name: str, file: IrFile) -> tuple[Path, Path]:
     """Write the text and its arrays and return the paths of both files. Raises OSError, IrError for objects that have
     no text form."""
     text, arrays = print_file(file)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     paths = folder / f"{name}.ir", folder / f"{name}.npz"
     write_file(paths[0], lambda stream: stream.write(text.encode()))
     save_arrays(paths[1], arrays)

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
-from buda_emu.support.errors import HostError
+from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Job, Lost, shares
 from buda_emu.support.workers.pool import Answer
@@ -26,6 +26,7 @@ NO_WORKERS_SECONDS: Final = 30
 """Time for which a cluster may be without workers: its owner starts new ones within this time, or never."""
 _LOOK_SECONDS: Final = 1  # between looks whether the cluster still has workers
 _TO_BE_DONE: Final = ("pending", "lost")  # what Dask says of tasks
+_MOST_CHARACTERS: Final = 200  # of an error in a message of one line
 _AHEAD: Final = 4  # items that wait at the scheduler for each thread of the cluster
 
 
@@ -34,21 +35,47 @@ def connect(address: str) -> Generator[Any, None, None]:
     """Give a client of the cluster whose scheduler is at `address` (tcp://host:8786), and close it after the block.
     Raises HostError when Dask is not installed, or when the cluster is not there, has no workers or runs another
     version of buda_emu."""
-    client = _connect(address)
-    try:
-        _check_workers(client, address)
-        yield client
-    finally:
-        client.close()
-
-
-def _connect(address: str) -> Any:
-    """Return a client for the scheduler at `address`, after a short attempt to reach it."""
     try:
         import distributed
-        from distributed.security import Security
+        import distributed.security
     except ImportError:
         raise HostError("--dask needs the package distributed: pip install 'buda-emu[dask]'") from None
+    from buda_emu.support.workers.dask_messages import guarded_loop
+
+    with sense(address):
+        _find_scheduler(address)
+    with guarded_loop() as loop, ExitStack() as stack:
+        with sense(address):
+            client: Any = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, loop=loop)
+            stack.callback(client.close)
+            _check_workers(client, address)
+        yield client
+
+
+@contextmanager
+def sense(address: str) -> Generator[None, None, None]:
+    """Raise HostError where the answer of the scheduler at `address` has not the form that Dask's code expects.
+
+    That code trusts it, so any exception may come of it: those of Python's own kinds are taken as this.
+    """
+    try:
+        yield
+    except (BudaError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".partition("\n")[0][:_MOST_CHARACTERS]
+        raise HostError(
+            f"the answer of the Dask scheduler at {address} makes no sense ({text}): is this a scheduler of the same "
+            "version?"
+        ) from error
+
+
+def _find_scheduler(address: str) -> None:
+    """Raise HostError unless a scheduler answers at `address` after a short attempt to reach it."""
+    import distributed
+    from distributed.security import Security
+
+    from buda_emu.support.workers.dask_messages import read_plainly
 
     async def identity() -> dict[str, Any]:
         """Ask the scheduler for its identity with a time limit; a client would try for long after the caller gave
@@ -60,19 +87,19 @@ def _connect(address: str) -> Any:
             return await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS)
 
     try:
-        kind = asyncio.run(identity())["type"]
+        answer = asyncio.run(read_plainly(identity()))
     except (ValueError, RuntimeError, TypeError) as error:  # the last two: encryption is asked for, or certificates
         raise HostError(f"--dask {address}: {error}; addresses are like tcp://host:8786") from None
     except (OSError, TimeoutError):
         raise HostError(f"no Dask scheduler answers at {address} within {CONNECT_SECONDS} s") from None
+    kind = answer["type"]
     if kind != "Scheduler":
         raise HostError(f"at {address} is a Dask {kind.lower()}, not a scheduler")
-    return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
 
 
 def _check_workers(client: Any, address: str) -> None:
     """Raise HostError unless there are workers and all have this version of buda_emu."""
-    versions: dict[str, str | BaseException] = client.run(version, on_error="return")
+    versions: dict[str, object] = client.run(version, on_error="return")
     if not versions:
         raise HostError(f"the Dask cluster at {address} has no workers")
     for worker, installed in versions.items():
@@ -106,12 +133,16 @@ class Cluster:
         self._sent = 0
         self._mark = uuid4().hex  # two users of one cluster must not share children or results
         contents = {path: Path(path).read_bytes() for path in job.files}
-        self._stack = ExitStack()
-        self._client = self._stack.enter_context(connect(address))
+        self._address = address
+        with ExitStack() as stack:
+            self._client = stack.enter_context(connect(address))
 
-        from buda_emu.support.workers.dask_plugin import Children  # is there: connected() says when distributed is not
+            from buda_emu.support.workers.dask_plugin import Children  # is there: connect() says when Dask is not
 
-        self._client.register_plugin(Children(self._mark, pack(replace(job, reports=False)), contents), name=self._mark)
+            children = Children(self._mark, pack(replace(job, reports=False)), contents)
+            with sense(address):
+                self._client.register_plugin(children, name=self._mark)
+            self._stack = stack.pop_all()
 
     def close(self) -> None:
         """Cancel all unfinished items, and end all children."""
@@ -134,7 +165,7 @@ class Cluster:
                     waiting = next(numbered, None)
                 number = self._next()
                 if number is not None:
-                    yield number - first, _answer(self._futures.pop(number))
+                    yield number - first, self._answer(self._futures.pop(number))
                     continue
                 lost = Lost("crashed", "the Dask cluster has lost all its workers", 0.0)
                 yield from ((number - first, lost) for number in sorted(self._futures))
@@ -149,16 +180,17 @@ class Cluster:
     @property
     def slots(self) -> int:
         """The number of threads of the cluster."""
-        return sum(self._client.nthreads().values())
+        with sense(self._address):
+            return sum(self._client.nthreads().values())
 
     def answer_of(self, number: int, seconds: float) -> Answer | None:
         """Return the answer to the item of this number since the start, or None where there is none within
         `seconds`."""
-        with suppress(TimeoutError):
+        with sense(self._address), suppress(TimeoutError):
             self._futures[number].exception(timeout=seconds)
         if self._futures[number].status == "pending":
             return None
-        return _answer(self._futures[number])
+        return self._answer(self._futures[number])
 
     def is_done(self, number: int) -> bool:
         """Return whether the item of this number since the start is done, or lost."""
@@ -172,11 +204,17 @@ class Cluster:
         self._sent = self._sent + 1
         for value in shares(work_item):
             if value not in self._scattered:
-                self._scattered[value] = self._client.scatter(self._values[value], direct=True, hash=False)
+                with sense(self._address):
+                    self._scattered[value] = self._client.scatter(self._values[value], direct=True, hash=False)
         args = pack(work_item), self._mark, self._timeout, *(self._scattered[value] for value in shares(work_item))
         future = self._client.submit(answer_in_child, *args, key=f"buda-emu-{self._mark}-{number}", pure=False)
         self._futures[number] = future
         self._note_when_done(number)
+
+    def _answer(self, future: Any) -> Answer:
+        """Return the answer of a future that is done. Raises HostError where it makes no sense."""
+        with sense(self._address):
+            return _answer(future)
 
     def _note_when_done(self, number: int) -> None:
         """Let the item of that number be reported as done as soon as its future is."""
@@ -197,7 +235,9 @@ class Cluster:
                     return number
                 self._note_when_done(number)  # its worker was lost with the result: another one makes it again
                 continue
-            if self._client.status == "running" and self._client.scheduler_info()["workers"]:
+            with sense(self._address):
+                has_workers = self._client.status == "running" and self._client.scheduler_info()["workers"]
+            if has_workers:
                 alone_since = None
                 continue
             alone_since = alone_since or time.monotonic()
@@ -206,9 +246,13 @@ class Cluster:
 
 
 def _answer(future: Any) -> Answer:
-    """Return the answer of a future that is done, or `Lost` where its worker or the scheduler was lost."""
+    """Return the answer of a future that is done, or `Lost` where its worker or the scheduler was lost. Raises
+    TypeError for something else than an answer."""
     if future.status == "finished":
-        return unpack(future.result())
+        answer: Any = unpack(future.result())
+        if isinstance(answer, Lost) or (isinstance(answer, tuple) and _is_pair(cast("tuple[Any, ...]", answer))):
+            return cast("Answer", answer)
+        raise TypeError("it is no answer of a job")
     if future.status == "error":
         error = future.exception()
         text = f"its Dask worker was lost, or could not run it ({type(error).__name__}: {error})"
@@ -217,9 +261,14 @@ def _answer(future: Any) -> Answer:
     return Lost("crashed", text, 0.0)
 
 
+def _is_pair(answer: tuple[Any, ...]) -> bool:
+    """Return whether a tuple is a result with True, or an error with False."""
+    return len(answer) == 2 and (answer[0] is True or (answer[0] is False and isinstance(answer[1], BudaError)))
+
+
 def processes_of(address: str) -> int:
     """Return the number of worker processes of a cluster. Raises HostError as `connect` does."""
-    with connect(address) as client:
+    with connect(address) as client, sense(address):
         return len(client.nthreads())
 
 

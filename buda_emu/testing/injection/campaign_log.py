@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_regular, write_file
+from buda_emu.support.folder_lock import FolderLock
 from buda_emu.support.identity import differences
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.strict_json import parse, read_object
 from buda_emu.testing.injection.result import Effect
 
@@ -34,7 +36,8 @@ class UnknownEffectError(HostError):
 class CampaignLog:
     """The log in a folder, which is created if need be. `known` are the effects that earlier runs wrote.
 
-    Raises HostError, which names file and line, for the log of another campaign and for a damaged line. The last line
+    Raises HostError, which names file and line, for the log of another campaign and for a damaged line, and while
+    another campaign writes to the folder. The last line
     of a run that was killed may be cut: it is left out.
     """
 
@@ -42,7 +45,8 @@ class CampaignLog:
         self.path = folder / LOG
         self._head: dict[str, Any] = json.loads(json.dumps(identity))  # as it is read back
         self._lines: dict[int, int] = {}
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        self._lock = FolderLock(folder)  # held as long as this object is there
         self.known = self._read()
         records = [self._head, *(effect.as_json() for effect in self.known)]
         text = "".join(f"{json.dumps(record)}\n" for record in records)

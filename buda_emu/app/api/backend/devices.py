@@ -15,7 +15,8 @@ from buda_emu.spec.archs import ARCHS, DRAM_RESERVED, HOST_CHANNEL_BYTES, HOST_R
 from buda_emu.spec.boards import Cluster, cluster_of, read_cluster
 from buda_emu.spec.devices import device, rows_of_mask
 from buda_emu.support.errors import BudaError, HostError
-from buda_emu.support.files import read_yaml
+from buda_emu.support.files import read_yaml, write_file
+from buda_emu.support.output_places import make_folder
 
 if TYPE_CHECKING:
     from buda_emu.spec.devices import Device
@@ -107,8 +108,9 @@ def write_map(path: str, content: Mapping[str, Any]) -> None:
     import yaml
 
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(yaml.safe_dump(dict(content), sort_keys=False), encoding="utf-8")
+        make_folder(Path(path).parent)
+        text = yaml.safe_dump(dict(content), sort_keys=False)
+        write_file(path, lambda stream: stream.write(text.encode()))
     except OSError as error:
         raise RuntimeError(f"{path}: {error}") from error
 

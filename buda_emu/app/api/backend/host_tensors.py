@@ -13,6 +13,7 @@ from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, tilize, u
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import FORMATS, is_raw
 from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.files import write_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,7 +145,7 @@ def unpack(netlist: Netlist, queue: Queue, data: "Bytes", df: str) -> "NDArray[A
 def write_words(path: str, data: "NDArray[Any]") -> None:
     """Write the bytes of an array in whole 32-bit words; the last one is filled up with zeros."""
     raw = data.tobytes()
-    Path(path).write_bytes(raw + bytes(-len(raw) % 4))
+    write_file(path, lambda stream: stream.write(raw + bytes(-len(raw) % 4)))
 
 
 def read_words(path: str, size: int) -> bytes:

@@ -20,6 +20,7 @@ from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 from buda_emu.support.columns import csv_text
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import write_file
+from buda_emu.support.output_places import make_folder
 from buda_emu.testing.injection.campaign_log import CampaignLog, UnknownEffectError
 from buda_emu.testing.injection.result import Campaign
 
@@ -115,7 +116,7 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
         say("  in the debugger: give -o DIR, which gets the value that the fault makes")
         return Exit.OK
     file = folder / f"fault-{args.replay}.npy"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_file(file, lambda stream: _save_array(stream, steps.values))
     script = folder / f"fault-{args.replay}.txt"
     write_text(script, "".join(f"{command}\n" for command in steps.commands(str(file))))

@@ -8,6 +8,7 @@ from pathlib import Path
 from buda_emu.app.cli.output import Progress, say, write_text
 from buda_emu.emulator.inputs.feed import seed_of
 from buda_emu.spec.archs import DEFAULT_ARCH
+from buda_emu.support.output_places import make_folder
 from buda_emu.testing.coverage.report import Coverage, read
 from buda_emu.testing.generator.netlist import GENERATED, Budget, generate
 from buda_emu.testing.generator.steering import EVERY, Steering
@@ -17,7 +18,7 @@ from buda_emu.testing.mutants import broken
 def main(args: argparse.Namespace) -> int:
     """Generate netlists. Exit code 0; failures are raised."""
     budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
-    args.output.mkdir(parents=True, exist_ok=True)
+    make_folder(args.output)
     if args.rule is not None:
         return _generate_mutants(args)
     if args.for_coverage is not None:

@@ -34,6 +34,7 @@ from buda_emu.support.columns import csv_text
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import is_model, read_whole
 from buda_emu.support.lazy import lazy
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def _write_comparison(
         command=_command_line(),
         structure=structure,
     )
-    args.report.mkdir(parents=True, exist_ok=True)
+    make_folder(args.report)
     write_text(args.report / "comparison.html", page)
     write_text(args.report / "comparison.csv", against_csv(comparison))
 
@@ -276,7 +277,7 @@ def _write_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequen
         settings = ", ".join(f"{name}={value}" for name, value in point.settings.items())
         compared.append(sweep_pages.SweepPoint(settings, point, comparison))
     chart = sweep_chart(rows, axes, args.file, in_page=True)
-    args.report.mkdir(parents=True, exist_ok=True)
+    make_folder(args.report)
     page = sweep_pages.sweep_page(PurePath(args.file).name, axes, compared, chart=chart, command=_command_line())
     write_text(args.report / "sweep.html", page)
     write_text(args.report / "sweep.csv", csv_text(rows))
@@ -306,7 +307,7 @@ def _write_report(directory: Path, modelled: Perf, command: str) -> None:
     """Write the page, and the tables under the vendor's names, into a folder."""
     from buda_emu.report.pages.perf import perf_page
 
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     netlist = modelled.netlist
     run = modelled.run
     write_text(directory / "perf.html", perf_page(netlist, run, modelled.checks, command, modelled.sensitivity))

@@ -16,6 +16,7 @@ from buda_emu.spec.boards import read_cluster
 from buda_emu.support.checker.text import one_line
 from buda_emu.support.errors import Exit
 from buda_emu.support.garbage import no_collections
+from buda_emu.support.output_places import make_folder
 
 _BEFORE = ("N", "X")
 """Stages of rules that the device's compiler checks, or that end programs, before there are pipes."""
@@ -52,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _write_streams(folder: Path, epochs: Sequence[RoutedEpoch], arch: str) -> None:
     """Write the streams of each epoch to a YAML file."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for epoch in epochs:
         text = as_yaml(epoch.routed, ", ".join(epoch.graphs), arch)
         write_text(folder / f"epoch_{epoch.number}.yaml", text)

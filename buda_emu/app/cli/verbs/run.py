@@ -15,6 +15,7 @@ from buda_emu.report.terminal.text import table
 from buda_emu.spec.boards import agreed_arch, board
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import workers_of
 
@@ -34,7 +35,7 @@ _LONGEST_NAME = 255  # bytes, of a file
 def main(args: argparse.Namespace) -> int:
     """Run the programs and report. Exit code 0; failures are raised."""
     if args.outputs is not None:
-        args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
+        make_folder(args.outputs)  # before the work, so that no work is lost
     with Progress(args.quiet) as progress:
         start = time.perf_counter()
         opened = _open(args, progress)

@@ -28,6 +28,7 @@ from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.interrupt import Terminated, end_by_signal, termination_as_interrupt
 from buda_emu.support.options import SettingsName
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.screen import note_names
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers
@@ -59,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
         args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
     )
     if args.report is not None:
-        args.report.mkdir(parents=True, exist_ok=True)  # before the run, so that no result is lost
+        make_folder(args.report)  # before the run, so that no result is lost
     workers = _worker_count(args, len(cases))
     console = _console(args, cases, workers, note)
     start = time.perf_counter()

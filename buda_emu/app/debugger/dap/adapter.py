@@ -186,9 +186,18 @@ class Adapter:
     """Serves a stream of requests until it ends, or `disconnect` comes. The `gate` admits the sender; None means that
     every sender is trusted."""
 
-    def __init__(self, source: ByteSource, sink: Sink, gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        source: ByteSource,
+        sink: Sink,
+        gate: Gate | None = None,
+        *,
+        on_departure: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_departure` is called when the stream of requests has ended, whatever request is still executed."""
         self.channel = Channel(source, sink, trusted=gate is None)
         self._gate = gate
+        self._on_departure = on_departure
         self._requests: SimpleQueue[Message | None] = SimpleQueue()
         self._lock = Lock()
         self._waiting = 0  # requests that were read and not begun
@@ -255,6 +264,7 @@ class Adapter:
                 self._take(message)
         except (OSError, ValueError):
             pass
+        self._on_departure()
         self._requests.put(None)
         with self._lock:
             self._waiting += 1
@@ -325,8 +335,10 @@ class Adapter:
             return f"{error.filename or ''}: {error.strerror or error}"
         if isinstance(error, MemoryError):
             return f"{command}: not enough memory"
-        if isinstance(error, (KeyError, TypeError, ValueError, AttributeError)):
-            return f"{command}: arguments that do not fit ({error!r})"
+        if isinstance(error, KeyError):
+            return f"{command}: arguments that do not fit: {error.args[0]} is missing" if error.args else command
+        if isinstance(error, (TypeError, ValueError, AttributeError)):
+            return f"{command}: arguments that do not fit: a value of another type or form than the protocol says"
         traceback.print_exception(error, file=sys.stderr)
         return f"{command}: internal error: this is a bug of buda-emu {__version__}, please report it ({error!r})"
 

@@ -374,7 +374,7 @@ def completions(adapter: Adapter, arguments: Message) -> Message:
     """Handle `completions` for commands of the console."""
     text = str(arguments["text"])
     first = 1 if adapter.client.get("columnsStartAt1", True) else 0
-    column = integer_argument(arguments, "column") - first
+    column = min(integer_argument(arguments, "column", least=first) - first, len(text))
     begin, offers = complete(adapter.console, text[:column])
     return {"targets": [{"label": offer, "start": begin + first, "length": column - begin} for offer in offers]}
 
@@ -382,16 +382,16 @@ def completions(adapter: Adapter, arguments: Message) -> Message:
 @request("readMemory")
 def read_memory(adapter: Adapter, arguments: Message) -> Message:
     """Handle `readMemory`: bytes of an entry as they lie in the device's memory, all buffers of its grid one after the
-    other."""
+    other. There is nothing before the entry: of bytes from a negative offset on, none is returned, and
+    `unreadableBytes` says how many to skip."""
     offset = integer_argument(arguments, "offset", 0)
-    count = integer_argument(arguments, "count")
+    count = integer_argument(arguments, "count", least=0)
     data = adapter.session.read_bytes(str(arguments["memoryReference"]))
-    start = max(0, offset)
-    part = data[start : start + max(0, count - (start - offset))]
+    part = b"" if offset < 0 else data[offset : offset + count]
     return {
-        "address": f"{start:#x}",
+        "address": f"{offset:#x}",
         "data": base64.b64encode(part).decode(),
-        "unreadableBytes": max(0, count - len(part) - (start - offset)),
+        "unreadableBytes": min(count, -offset) if offset < 0 else count - len(part),
     }
 
 

@@ -2,6 +2,7 @@
 
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -21,9 +22,12 @@ from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.options import parameter_texts
 from buda_emu.spec.precision import PRECISIONS, find_precision
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
 
 _MAX_DIGITS = 9  # of a hit condition
+_KERNEL_PLACES = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/fs/cgroup")
+"""Where Linux mounts file systems of its own: procfs, sysfs, debugfs, tracefs, securityfs, cgroup (hier(7))."""
 
 
 def _replace_breakpoints(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any], Breakpoint]) -> Message:
@@ -147,7 +151,15 @@ def set_exception_breakpoints(adapter: Adapter, arguments: Message) -> Message:
     adapter.filters = tuple(map(str, arguments["filters"]))
     nan_filters = [name for name in NAN_FILTERS if name in adapter.filters]
     _replace_breakpoints(adapter, "exceptions", nan_filters, adapter.session.break_at)
-    return {"breakpoints": [{"verified": True} for _ in adapter.filters]}
+    return {"breakpoints": [_filter_answer(name) for name in adapter.filters]}
+
+
+def _filter_answer(name: str) -> Message:
+    """Return the protocol's description of a filter that the editor has set."""
+    known = (ERROR_FILTER, *NAN_FILTERS)
+    if name in known:
+        return {"verified": True}
+    return {"verified": False, "message": f"no filter {name!r}{hint_in_parentheses(name, known)}"}
 
 
 LAUNCH = (
@@ -273,14 +285,24 @@ def _parameters(arguments: Message) -> dict[str, str]:
 
 
 def _require_regular_file(path: str) -> None:
-    """Raises HostError for a pipe or a device: to open or read it may take for ever, and no other request is served
-    meanwhile. What is not there is told by whoever opens it."""
+    """Raises HostError for a pipe or a device, and for a file of the kernel, such as `/proc/kmsg`: to open or read it
+    may take for ever, and no other request is served meanwhile. What is not there is told by whoever opens it."""
     try:
-        mode = Path(path).stat().st_mode
+        status = Path(path).stat()
+        is_of_kernel = status.st_dev in _kernel_file_systems()
     except (OSError, ValueError):
         return
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+    if is_of_kernel or (not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode)):
         raise HostError(f"launch: {path} is not a regular file: write what it gives to one, and name that")
+
+
+def _kernel_file_systems() -> set[int]:
+    """Return the numbers of the file systems whose files are made by the kernel when they are read."""
+    devices: set[int] = set()
+    for place in _KERNEL_PLACES:
+        with suppress(OSError):
+            devices.add(Path(place).stat().st_dev)
+    return devices - {Path("/").stat().st_dev}  # a folder of this name that is none of them
 
 
 @request("configurationDone")

@@ -179,7 +179,7 @@ def _serve_connection(connection: socket.socket, admission: Admission) -> None:
     try:
         with suppress(OSError), connection, connection.makefile("rwb") as stream:
             try:
-                Adapter(stream, stream, gate).serve()
+                Adapter(stream, stream, gate, on_departure=gate.leave).serve()
             finally:
                 hang_up(connection)  # the reading thread waits for more, and would keep it open
     finally:

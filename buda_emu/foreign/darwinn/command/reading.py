@@ -20,6 +20,7 @@ from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import Exit, HostError
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.strict_json import strict
 from buda_emu.support.version import RESULT_VERSION
 
@@ -128,7 +129,7 @@ def link_verb(args: argparse.Namespace) -> int:
     else:
         executable = chosen[0]
     chunks = darwinn.link(executable, _addresses(args.address))
-    args.output.mkdir(parents=True, exist_ok=True)
+    make_folder(args.output)
     for number, chunk in enumerate(chunks):
         write_output(args.output / f"chunk_{number}.bin", lambda stream, chunk=chunk: stream.write(chunk))
     if args.json:
@@ -180,7 +181,7 @@ def extract_verb(args: argparse.Namespace) -> int:
     """Write package.dwn, tree.json, and the parameters, chunks and source model of each executable."""
     package = darwinn.load(args.file)
     tree = package.to_dict()  # first: it refuses what would be written many times over
-    args.output.mkdir(parents=True, exist_ok=True)
+    make_folder(args.output)
     files: list[tuple[str, Any]] = [("package.dwn", package.raw)]
     for number, executable in enumerate(package.executables):
         stem = f"{number}_{executable.kind.lower()}"
@@ -208,7 +209,7 @@ def extract_verb(args: argparse.Namespace) -> int:
 
 def example_verb(args: argparse.Namespace) -> int:
     """Write two packages and the models that they were compiled from."""
-    args.output.mkdir(parents=True, exist_ok=True)
+    make_folder(args.output)
     for name, data in example_files().items():
         write_output(args.output / name, lambda stream, data=data: stream.write(data))
         say(f"{len(data):>8,}  {args.output / name}")

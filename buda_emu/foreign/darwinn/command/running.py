@@ -21,6 +21,7 @@ from buda_emu.support.checker.text import short_line
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_whole
+from buda_emu.support.output_places import make_folder
 
 _LONGEST_STEM = 100  # of file names
 REPLAY: Final = Columns[Replay](
@@ -93,7 +94,7 @@ def _picture_paths(args: argparse.Namespace) -> list[Path]:
     """Return the files that the timeline is written to. Creates the report's folder."""
     paths = [args.trace] if args.trace is not None else []
     if args.report is not None:
-        args.report.mkdir(parents=True, exist_ok=True)
+        make_folder(args.report)
         paths += [args.report / "replay.html", args.report / "trace.json"]
     return paths
 
@@ -150,7 +151,7 @@ def _compute(args: argparse.Namespace, package: Package) -> list[Output]:
 
 def _write_array(folder: Path, name: str, array: np.ndarray, stems: set[str]) -> Path:
     """Write an array to a file named after it and return the path. `stems` holds the names in use and grows by one."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     stem = "".join(c if c.isalnum() else "_" for c in name)[:_LONGEST_STEM]
     path = folder / (f"{stem}.npy" if stem not in stems else f"{stem}_{len(stems)}.npy")
     stems.add(stem)

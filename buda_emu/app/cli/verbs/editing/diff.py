@@ -16,6 +16,7 @@ from buda_emu.report.perf_against import NO_COMPARISON, against
 from buda_emu.report.terminal.text import relative, table, whole
 from buda_emu.support.errors import Exit
 from buda_emu.support.lazy import lazy
+from buda_emu.support.output_places import make_folder
 from buda_emu.support.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _write_report(args: argparse.Namespace, difference: Difference) -> None:
         command=shlex.join(["buda-emu", *sys.argv[1:]]),
         structure=structure_of(difference),
     )
-    args.report.mkdir(parents=True, exist_ok=True)
+    make_folder(args.report)
     write_text(args.report / "diff.html", page)
     write_json(args.report / "diff.json", {"schema_version": RESULT_VERSION, **asdict(difference)})
     announce = complain if args.json else say  # standard output is the JSON's alone

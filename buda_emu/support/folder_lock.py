@@ -1,0 +1,46 @@
+"""The lock of a folder that one process at a time may write to; it ends with its holder, however that ends."""
+
+import os
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+from buda_emu.support.errors import HostError
+
+
+class FolderLock:
+    """A lock on a folder, held until this object is forgotten. Nothing is written for it.
+
+    Raises HostError where another holds the lock, with the number of its process where the system tells it. Without
+    effect where the system or the file system has no such locks.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            import fcntl
+
+            descriptor = os.open(folder, os.O_RDONLY)
+        except (ImportError, OSError):  # OSError: a folder that may not be listed
+            return
+        weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HostError(
+                f"{folder}: another process{_holder(descriptor)} writes to this folder: wait until it ends, or give "
+                "another folder"
+            ) from None
+        except OSError:
+            return
+
+
+def _holder(descriptor: int) -> str:
+    """Return the process that holds the lock of an open file in words; "" where Linux does not tell it."""
+    status = os.fstat(descriptor)
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            fields = line.split()  # 1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF, as proc_locks(5) says
+            if fields[1] == "FLOCK" and fields[5] == place:
+                return f" (number {fields[4]})"
+    return ""
