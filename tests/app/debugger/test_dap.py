@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from buda_emu.app.debugger.dap import serve  # fills the table of requests
-from buda_emu.app.debugger.dap.adapter import HANDLERS, MAX_BYTES_BEFORE_TOKEN, Channel
+from buda_emu.app.debugger.dap.adapter import HANDLERS, MAX_BYTES_BEFORE_TOKEN, MOVES, Adapter, Channel
 from buda_emu.app.debugger.dap.serve import MAX_STRANGERS, Admission
 from buda_emu.app.debugger.tensors import summary
 from dap_client import COMMAND, Connection, Here, Process
@@ -537,11 +537,95 @@ def test_requests_with_wrong_arguments_are_refused(client):
     client.event("stopped")
     assert "debugged already" in client.refused("launch", program=TRAINING)
     assert "do not fit" in client.refused("setBreakpoints")
-    assert "do not fit" in client.refused("setFunctionBreakpoints", breakpoints=[{}])
+    assert client.refused("setBreakpoints").endswith("do not fit: source is missing")
+    assert "do not fit" in client.refused("setFunctionBreakpoints", breakpoints=1)
+    entry = client.ask("setFunctionBreakpoints", breakpoints=[{"name": "h"}])["breakpoints"]
+    assert entry[0]["verified"]
+    assert "column has to be 1 or more" in client.refused("completions", text="b", column=-3)
+    assert "count has to be 0 or more" in client.refused("readMemory", memoryReference="x", count=-1)
     assert "has to be an integer" in client.refused("stackTrace", threadId="one")
     assert "earlier stop" in client.refused("variables", variablesReference=99)
     other = client.ask("setBreakpoints", source={"path": "/tmp/other.yaml"}, breakpoints=[{"line": 1}])
     assert not other["breakpoints"][0]["verified"]
+
+
+def test_no_refusal_shows_what_python_says(client):
+    """Each request without arguments, and with arguments of wrong types."""
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    names = ("name", "text", "source", "expression", "breakpoints", "filters", "data", "memoryReference", "column")
+    ends = ("disconnect", "terminate", "configurationDone", "restart")
+    for command in HANDLERS:
+        if command in ends or command in MOVES:
+            continue
+        for arguments in ({}, *({name: value for name in names} for value in (7, "x", [1], {"x": 1}, [{}]))):
+            found = client.answer(client.begin(command, **arguments))
+            shown = json.dumps(found.get("message", "")) + json.dumps(found.get("body", {}))
+            assert not re.search(r"Error\(|internal error|object has no|not subscriptable", shown), (command, arguments)
+
+
+def test_filters_that_there_are_not_are_told(client):
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    found = client.ask("setExceptionBreakpoints", filters=["nan", "nann", "error"])["breakpoints"]
+    assert [item["verified"] for item in found] == [True, False, True]
+    assert "no filter 'nann' (did you mean 'nan'?)" in found[1]["message"]
+
+
+def test_a_column_behind_the_text_is_its_end(client):
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    ends = [client.ask("completions", text="bre", column=column)["targets"] for column in (4, 1 << 40)]
+    assert ends[0] == ends[1]
+    assert ends[0][0]["length"] == 3
+
+
+def test_bytes_before_an_entry_are_skipped_and_not_dropped(client):
+    client.launch(TRAINING, functions=[{"name": "op product"}])
+    client.event("stopped")
+
+    def read(offset, count):
+        found = client.ask("readMemory", memoryReference="queue:'x'[1]", offset=offset, count=count)
+        return len(base64.b64decode(found["data"])), found["unreadableBytes"], found["address"]
+
+    assert read(0, 20) == (20, 0, "0x0")
+    assert read(-10, 20) == (0, 10, "-0xa")
+    assert read(-10, 4) == (0, 4, "-0xa")
+    assert read(0, 0) == (0, 0, "0x0")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files of Linux's kernel")
+@pytest.mark.parametrize("path", ["/proc/kmsg", "/proc/self/status", "/sys/kernel/notes"])
+@pytest.mark.parametrize("argument", ["program", "inputs"])
+def test_files_that_the_kernel_makes_are_refused(client, tmp_path, path, argument):
+    (tmp_path / "link.yaml").symlink_to(path)
+    for name in (path, str(tmp_path / "link.yaml")):
+        assert "is not a regular file" in client.refused("launch", **{"program": TRAINING, argument: name})
+
+
+def test_who_has_gone_frees_the_port_whatever_is_still_executed(monkeypatch):
+    """A request that never ends does not keep the next editor out."""
+    begun, end, freed = Event(), Event(), Event()
+
+    def hang(_adapter, _arguments):
+        begun.set()
+        end.wait(60)
+
+    monkeypatch.setitem(HANDLERS, "threads", hang)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, theirs.makefile("rwb") as stream:
+        adapter = Adapter(stream, stream, on_departure=freed.set)
+        served = Thread(target=adapter.serve, daemon=True)
+        served.start()
+        body = json.dumps({"seq": 1, "type": "request", "command": "threads"}).encode()
+        ours.sendall(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert begun.wait(60)
+        assert not freed.is_set()
+        ours.shutdown(socket.SHUT_WR)
+        assert freed.wait(60)
+        assert served.is_alive()
+        end.set()
+        served.join(60)
 
 
 @pytest.mark.parametrize(
