@@ -135,8 +135,8 @@ class SharedWork(TypedDict, total=False):
     dask: Annotated[
         str | None,
         Option(
-            "distribute the work over the Dask cluster of this scheduler, such as tls://host:8786; whoever answers at a "
-            "tcp:// address gets the documents and decides the results (docs/run/workers.md)",
+            "distribute the work over the Dask cluster of this scheduler, such as tcp://host:8786; without TLS whoever "
+            "answers there gets the documents and decides the results (docs/run/workers.md)",
             "SCHEDULER",
             exclusive="workers",
             command_line_only="a scheduler runs the work of this command on other machines",

@@ -37,7 +37,6 @@ def connect(address: str) -> Generator[Any, None, None]:
     version of buda_emu."""
     try:
         import distributed
-        import distributed.security
     except ImportError:
         raise HostError("--dask needs the package distributed: pip install 'buda-emu[dask]'") from None
     from buda_emu.support.workers.dask_messages import guarded_loop

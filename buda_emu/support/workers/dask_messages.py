@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from functools import cache
 from threading import Event, Thread
 from types import new_class
-from typing import Any, Final
+from typing import Any, Final, cast
 
 _GUARDED: ContextVar[bool] = ContextVar("buda_emu_dask_guarded", default=False)
 """Whether the code that asks runs for a client of ours. Dask hands contexts on to the threads that it uses."""
@@ -32,11 +32,14 @@ class UnknownObject(Exception):  # noqa: N818 - it takes the place of any object
     def __init__(self, *arguments: object, **_named: object) -> None:
         super().__init__(*arguments)
 
-    def __setstate__(self, state: object) -> None:
+    def __setstate__(self, state: Any) -> None:
         """Take over the attributes of a pickle: a dict, or a pair of them."""
-        for part in state if isinstance(state, tuple) else (state,):
+        parts: list[Any] = [state]
+        if isinstance(state, tuple):
+            parts = [*cast("tuple[Any, ...]", state)]
+        for part in parts:
             if isinstance(part, dict):
-                self.__dict__.update(part)
+                self.__dict__.update(cast("dict[str, Any]", part))
 
     def __call__(self, *_arguments: object, **_named: object) -> "UnknownObject":
         """Stand in for what this object would have returned."""
@@ -52,26 +55,34 @@ class UnknownObject(Exception):  # noqa: N818 - it takes the place of any object
         """Drop an item that a pickle sets."""
 
 
-class _NoTraceback(UnknownObject):
+class _NoTraceback:
     """The traceback of an exception, which is left out."""
 
-    def __new__(cls, *_arguments: object) -> Any:
+    def __new__(cls, *_arguments: Any) -> Any:
         return None
 
+    def __setstate__(self, state: object) -> None:
+        """Let a pickle that would set attributes of this class fail."""
 
-class _WithCauses(UnknownObject):
+
+class _WithCauses:
     """An exception pickled by `tblib` with its causes and traceback, which are left out."""
 
-    def __new__(cls, kind: object, given: object, *more: object) -> Any:
-        arguments = given.get("args", ()) if isinstance(given, dict) else given
+    def __new__(cls, kind: Any, content: Any, *_more: Any) -> Any:
         if not isinstance(kind, type) or not issubclass(kind, Exception):
-            return UnknownObject(*more[:0])
+            return UnknownObject()
+        if isinstance(content, tuple):
+            return kind(*cast("tuple[Any, ...]", content))
         made = kind.__new__(kind)
-        made.args = tuple(arguments) if isinstance(arguments, tuple) else (arguments,)
+        made.args = tuple(content["args"])
+        made.__dict__.update(content["__dict__"])
         return made
 
+    def __setstate__(self, state: object) -> None:
+        """Let a pickle that would set attributes of this class fail."""
 
-_OF_TBLIB: Final = {
+
+_OF_TBLIB: Final[dict[str, type]] = {
     "unpickle_traceback": _NoTraceback,
     "unpickle_exception": _WithCauses,
     "unpickle_exception_with_attrs": _WithCauses,
@@ -124,7 +135,7 @@ def _guard() -> None:
     sys.addaudithook(_refuse)
 
 
-def _task(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **more: Any) -> Any:
+def _task(loop: asyncio.AbstractEventLoop, coroutine: Any, **more: Any) -> Any:
     """Make a task whose context is guarded, whoever begins it."""
     _GUARDED.set(True)
     context = more.get("context")

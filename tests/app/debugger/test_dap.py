@@ -558,7 +558,7 @@ def test_no_refusal_shows_what_python_says(client):
     for command in HANDLERS:
         if command in ends or command in MOVES:
             continue
-        for arguments in ({}, *({name: value for name in names} for value in (7, "x", [1], {"x": 1}, [{}]))):
+        for arguments in ({}, *(dict.fromkeys(names, value) for value in (7, "x", [1], {"x": 1}, [{}]))):
             found = client.answer(client.begin(command, **arguments))
             shown = json.dumps(found.get("message", "")) + json.dumps(found.get("body", {}))
             assert not re.search(r"Error\(|internal error|object has no|not subscriptable", shown), (command, arguments)

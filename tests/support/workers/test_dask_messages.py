@@ -49,7 +49,7 @@ def calls(path):
         "popen": pickle.dumps(Evil(subprocess.check_call, (["touch", str(path)],))),
         "old protocol": f"cbuiltins\neval\n(V{opener}\ntR.".encode(),
         "instance": f"(V{opener}\nibuiltins\neval\n.".encode(),
-        "dotted": b"\x80\x04\x8c\x08builtins\x8c\x0ceval.__call__\x93"
+        "dotted": b"\x80\x04\x8c\x08builtins\x8c\x0deval.__call__\x93"
          b"\x8c" + bytes([len(opener)]) + opener.encode() + b"\x85R.",
         "partial": pickle.dumps(Evil(__import__("functools").partial(eval), (make,))),
         "method": pickle.dumps(Evil(Path(path).touch, ())),
@@ -66,16 +66,6 @@ def read_guarded(frames):
 
 def frames_of(message):
     return asyncio.run(to_frames(message))
-
-
-class Given:
-    """A pickle as it was made."""
-
-    def __init__(self, data):
-        self.data = data
-
-    def __reduce__(self):
-        return pickle.loads, (self.data,)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -147,10 +137,10 @@ class Evil:
     def __reduce__(self):
         return eval, ("[open(%r, 'w').close(), 1][1]",)
 
-dumps = protocol.dumps
+dumps = protocol.__dict__.setdefault("honest", protocol.dumps)  # Dask executes this file twice
 
 def lie(message, *more, **named):
-    if isinstance(message, dict):
+    if isinstance(message, dict) and "compression" not in message:  # not the greeting of a connection
         message = {**message, "zz": ToPickle(Evil())}
     elif isinstance(message, (list, tuple)) and message and all(isinstance(part, dict) for part in message):
         message = [{**part, "zz": ToPickle(Evil())} for part in message]
@@ -202,15 +192,12 @@ class Evil:
     def __reduce__(self):
         return eval, ("open(%r, 'w').close()",)
 
-simple = worker.apply_function_simple
+serialized = worker.__dict__.setdefault("honest", worker.to_serialize)  # Dask executes this file twice
 
-def lie(*more, **named):
-    answer = simple(*more, **named)
-    if "result" in answer:
-        answer["result"] = Evil()
-    return answer
+def lie(value):
+    return serialized(Evil() if isinstance(value, bytes) else value)  # of an answer
 
-worker.apply_function_simple = lie
+worker.to_serialize = lie
 """
 
 
@@ -222,8 +209,17 @@ def test_a_worker_that_lies_runs_nothing(tmp_path, child_environment, capfd):
     with distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp", host="127.0.0.1", **quiet) as cluster:
         address = cluster.scheduler_address
         options = ["--no-nanny", "--no-dashboard", "--nthreads", "1", "--local-directory", str(tmp_path)]
+        options += ["--preload", str(tmp_path / "lies.py")]
         worker = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_worker", address, *options, "--preload", "lies.py"],
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_worker",
+                address,
+                *options,
+                "--preload",
+                str(tmp_path / "lies.py"),
+            ],
             env=child_environment,
             cwd=tmp_path,
             stderr=subprocess.DEVNULL,
