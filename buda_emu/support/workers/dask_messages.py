@@ -73,10 +73,10 @@ class _WithCauses:
             return UnknownObject()
         if isinstance(content, tuple):
             return kind(*cast("tuple[Any, ...]", content))
-        made = kind.__new__(kind)
-        made.args = tuple(content["args"])
-        made.__dict__.update(content["__dict__"])
-        return made
+        exception = kind.__new__(kind)
+        exception.args = tuple(content["args"])
+        exception.__dict__.update(content["__dict__"])
+        return exception
 
     def __setstate__(self, state: object) -> None:
         """Let a pickle that would set attributes of this class fail."""
