@@ -39,13 +39,11 @@ def connect(address: str) -> Generator[Any, None, None]:
         import distributed
     except ImportError:
         raise HostError("--dask needs the package distributed: pip install 'buda-emu[dask]'") from None
-    from buda_emu.support.workers.dask_messages import guarded_loop
-
     with sense(address):
         _find_scheduler(address)
-    with guarded_loop() as loop, ExitStack() as stack:
+    with ExitStack() as stack:
         with sense(address):
-            client: Any = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, loop=loop)
+            client: Any = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             stack.callback(client.close)
             _check_workers(client, address)
         yield client
@@ -74,8 +72,6 @@ def _find_scheduler(address: str) -> None:
     import distributed
     from distributed.security import Security
 
-    from buda_emu.support.workers.dask_messages import read_plainly
-
     async def identity() -> dict[str, Any]:
         """Ask the scheduler for its identity with a time limit; a client would try for long after the caller gave
         up."""
@@ -86,7 +82,7 @@ def _find_scheduler(address: str) -> None:
             return await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS)
 
     try:
-        answer = asyncio.run(read_plainly(identity()))
+        answer = asyncio.run(identity())
     except (ValueError, RuntimeError, TypeError) as error:  # the last two: encryption is asked for, or certificates
         raise HostError(f"--dask {address}: {error}; addresses are like tcp://host:8786") from None
     except (OSError, TimeoutError):
