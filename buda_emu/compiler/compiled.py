@@ -41,6 +41,7 @@ from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.emulator.runtime.open_machine import OnMachine, OpenMachine
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.program.parameters import values_for
 from buda_emu.netlist.variants import LOOP, resize_microbatch
 from buda_emu.performance.routing.checking import RECOMMENDED, UNSUPPORTED_RULE, with_routes
 from buda_emu.performance.timing.model import model_netlist
@@ -414,6 +415,12 @@ def by_layer(graph: Graph, placement: Placement, ops: tuple[OpNumerics, ...]) ->
 Tensors = Callable[[], Iterable[tuple[str, Array]]]
 
 
+def _run_forward(machine: Emulator, rounds: int) -> None:
+    """Run the forward program; the one of a model without inputs has no rounds."""
+    program = machine.netlist.programs[program_name(FORWARD)]
+    machine.run(program.name, values_for(program, {LOOP: rounds}))
+
+
 class Machines:
     """The emulated machines that run a model, created when they are first needed. `tensors`: the model's method that
     yields constants and parameters by queue."""
@@ -455,7 +462,7 @@ class Machines:
             for position, arrays in enumerate(dealt):
                 for name, array in arrays.items():
                     machine.push(self._queues(name, copies)[position % copies], array)
-            machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
+            _run_forward(machine, len(dealt) // copies)
 
             def pop_all(output: ModelOutput) -> Iterator[Array]:
                 """Yield the values of an output for all inputs of the round, in order of the inputs."""
@@ -520,7 +527,7 @@ class Machines:
         self.close()
         with Emulator(self.single, precision, listeners=(listener,), inputs_at_once=1) as machine:
             self.fill(machine, inputs)
-            machine.run(program_name(FORWARD), {LOOP: 1})
+            _run_forward(machine, 1)
             return tuple(output.from_queue(machine.pop(output.queue)) for output in self._io.outputs)
 
     def close(self) -> None:

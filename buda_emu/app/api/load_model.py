@@ -22,7 +22,7 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.host_io import as_numpy, require_names
 from buda_emu.emulator.runtime.open_machine import OpenMachine
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.program.parameters import parameter_names, parameters_of_rounds
+from buda_emu.netlist.program.parameters import parameter_names, parameters_of_rounds, values_for
 from buda_emu.netlist.variants import LOOP
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
@@ -99,7 +99,7 @@ class LoadedModel:
                     machine.push(queue, entries)
             body = machine.netlist.programs[program]
             parameters = parameters_of_rounds(len(sets), write_index)
-            machine.run(program, {name: parameters[name] for name in parameter_names([body])})
+            machine.run(program, values_for(body, parameters))
 
             def pop(output: ModelOutput) -> Array:
                 """Pop the queue of an output, and return the values in the model's own shape."""
@@ -150,7 +150,7 @@ class LoadedParts(LoadedModel):
                 """Run a program for one round, with the parameters that it takes."""
                 body = machine.netlist.programs[name]
                 parameters = parameters_of_rounds(1)
-                machine.run(name, {parameter: parameters[parameter] for parameter in parameter_names([body])})
+                machine.run(name, values_for(body, parameters))
 
             outputs = self._parts.run(machine, values, run_program, "the call").outputs
         return tuple(outputs[output.label] for output in self._parts.plan.gives)

@@ -31,7 +31,7 @@ from buda_emu.emulator.options import Machine, parameter_texts
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.program.parameters import CONVENTIONAL, with_declared_names
+from buda_emu.netlist.program.parameters import with_declared_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
@@ -182,7 +182,7 @@ class Machines:
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
         """Run a program as `Emulator.run` does. Raises as that, and HostError for a part that is lost, with the op that
         it was in."""
-        declared = with_declared_names(self.netlist.programs.values(), parameter_texts(parameters), CONVENTIONAL)
+        declared = with_declared_names(self.netlist.programs.values(), parameter_texts(parameters))
         request = {"do": "run", "program": program, "parameters": declared}
         for number, member in enumerate(self._members):
             self._send(number, member, request)

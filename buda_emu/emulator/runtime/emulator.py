@@ -134,6 +134,7 @@ class Emulator:
             steps=steps,
             gate=self._gate,
             watched=self._watched,
+            undo=self._executor.undo,
             free=self._free,
         )
 
@@ -336,8 +337,8 @@ class Emulator:
         `progress` is called with a Progress after each chunk of inputs; its exception ends the program.
 
         Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program, and for a
-        parameter that no program of the netlist takes, unless its name is one that front ends give to every program
-        (`buda_emu.netlist.program.parameters.CONVENTIONAL`); RunCancelledError when the machine is closed meanwhile.
+        parameter that no program of the netlist takes; RunCancelledError when the machine is closed meanwhile. After a
+        ProgramError pointers and variables are as before the run (docs/python/embedding.md).
         """
         self._require_open("run")
         self._programs.run(program, params, wait, progress)

@@ -23,8 +23,6 @@ HARNESS: Final[Mapping[str, tuple[str, str]]] = {
     "p_outer_loop_count": ("outer_loop_count", "1"),
 }
 """What the harnesses give: a parameter follows the test-arg of this name, else it has this value."""
-CONVENTIONAL: Final = frozenset(f"${name}" for name in HARNESS)
-"""Names that harnesses and front ends give to every program, whether it takes them or not."""
 
 
 class Cache(NamedTuple):
@@ -63,6 +61,11 @@ def parameter_names(programs: Iterable[Program]) -> dict[str, None]:
     return names
 
 
+def values_for(program: Program, values: Mapping[str, T]) -> dict[str, T]:
+    """Return those of the values, by names of parameters as written, that a program takes."""
+    return {name: values[name] for name in parameter_names([program]) if name in values}
+
+
 def no_program(netlist: Netlist, name: object) -> HostError:
     """Return the error for the name of a program that does not exist, with the one that was probably meant."""
     listing = f"programs: {', '.join(netlist.programs)}"
@@ -87,22 +90,19 @@ def declared_name(name: str, names: Container[str]) -> str:
     return f"${name}"
 
 
-def with_declared_names(
-    programs: Iterable[Program], parameters: Mapping[str, T], also: Iterable[str] = ()
-) -> dict[str, T]:
-    """Return the caller's parameters under the names that programs declare: the `$` may be left out. Names in `also`
-    pass although no program takes them, and those of a settings file are left out where none does.
+def with_declared_names(programs: Iterable[Program], parameters: Mapping[str, T]) -> dict[str, T]:
+    """Return the caller's parameters under the names that programs declare: the `$` may be left out. Names of a
+    settings file are left out where no program takes them.
 
     Raises HostError for any other name, most likely misspelt, and for one that is given with and without `$`.
     """
     names = parameter_names(programs)
-    accepted = {*names, *also}
     declared: dict[str, T] = {}
     for name, value in parameters.items():
-        full_name = declared_name(name, accepted)
-        if full_name not in accepted and isinstance(name, SettingsName):
+        full_name = declared_name(name, names)
+        if full_name not in names and isinstance(name, SettingsName):
             continue
-        if full_name not in accepted:
+        if full_name not in names:
             listing = ", ".join(names) or "none"
             raise HostError(
                 f"no program takes the parameter {full_name}{_hint(full_name, names)}; parameters: {listing}"

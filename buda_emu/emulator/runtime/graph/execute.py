@@ -90,6 +90,7 @@ class Executor:
         self._context = context
         self._planned = PLAN_CACHES.of(context.netlist)
         self._widest_tiles = 0
+        self._scheduler: Scheduler | None = None  # of the epoch that ran last
 
     def free(self) -> None:
         """Release the operands that plans remember."""
@@ -99,6 +100,11 @@ class Executor:
     def widest_cut(self) -> int:
         """Bytes of tensors of one input that are alive at once, entries read among them, in the widest plan so far."""
         return self._widest_tiles * TILE_BYTES
+
+    def undo(self) -> None:
+        """Move the pointers back over inputs of the epoch that ran last which were begun and did not run."""
+        if self._scheduler is not None:
+            self._scheduler.undo()
 
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
         """Run all inputs of one epoch (NETLIST 4.3 step 4); `popping` are the queues whose entries its settings pop.
@@ -114,7 +120,7 @@ class Executor:
         ends = None
         if run.wait:
             ends = self._planned.host_ends(context.netlist, temporal)
-        scheduler = Scheduler(context.memory, topo, popping, ends)
+        self._scheduler = scheduler = Scheduler(context.memory, topo, popping, ends)
         run.epoch(topo.input_count)
         gate.epoch(scheduler)
         try:

@@ -79,6 +79,7 @@ class Scheduler:
         self._number = 0  # of the input that the pointers stand at, from 1
         self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
         self._chunk: Chunk | None = None  # taken and not done
+        self._partial: tuple[_Input, int] | None = None  # an input that failed when it was begun, and its pops
         self._shown: list[str] | None = None  # what is written of memory that is read, once somebody asks
 
     def peek(self) -> Mapping[str, str]:
@@ -93,7 +94,7 @@ class Scheduler:
     def take(self, limit: int) -> Chunk:
         """Return the next 1 to `limit` inputs. Raises ProgramError when one would read an empty or never written
         entry."""
-        chunk = Chunk()
+        self._chunk = chunk = Chunk()
         written: set[tuple[int, int]] = set()
         while chunk.inputs < limit:
             if chunk.inputs and self._ends is not None and self.obstacle() is not None:
@@ -110,7 +111,6 @@ class Scheduler:
             if chunk.inputs < limit:
                 for queue in self._writes_on_read_memory():
                     written.update(self._memory.channels[queue].view.slices(next_input.writes[queue]))
-        self._chunk = chunk
         return chunk
 
     def done(self) -> None:
@@ -139,6 +139,7 @@ class Scheduler:
 
     def undo(self) -> None:
         """Move the pointers back over inputs that were begun and are not done."""
+        self._undo_partial()
         inputs = (self._chunk.inputs if self._chunk is not None else 0) + (self._next is not None)
         self._chunk = self._next = None
         channels = self._memory.channels
@@ -197,32 +198,53 @@ class Scheduler:
         channels = self._memory.channels
         topology = self._topology
         slots_of_input = _Input({}, {}, {})
-        for queue in topology.reads:
-            channel = channels[queue]
-            self._note(queue, channel, channel.next_read(), slots_of_input, written)
-        for queue in topology.writes:
-            channel = channels[queue]
-            slots_of_input.writes[queue] = pushed = channel.next_write()
-            if queue in topology.local:
-                slot = channel.next_read()
-                if slot == pushed:
-                    slots_of_input.labels[queue] = FORWARD
-                else:
-                    self._note(queue, channel, slot, slots_of_input, written)
-        for channel in self._popping:
-            channel.pop(channel.global_rdptr_autoinc)
+        pops = 0
+        try:
+            for queue in topology.reads:
+                channel = channels[queue]
+                self._note(queue, channel, channel.next_read(), slots_of_input, written)
+            for queue in topology.writes:
+                channel = channels[queue]
+                slots_of_input.writes[queue] = pushed = channel.next_write()
+                if queue in topology.local:
+                    slot = channel.next_read()
+                    if slot == pushed:
+                        slots_of_input.labels[queue] = FORWARD
+                    else:
+                        self._note(queue, channel, slot, slots_of_input, written)
+            for channel in self._popping:
+                channel.pop(channel.global_rdptr_autoinc)
+                pops += 1
+        except ProgramError:
+            self._partial = slots_of_input, pops
+            raise
         return slots_of_input
+
+    def _undo_partial(self) -> None:
+        """Move the pointers back over the part of an input that was begun when it failed."""
+        if self._partial is None:
+            return
+        slots_of_input, pops = self._partial
+        self._partial = None
+        channels = self._memory.channels
+        for channel in self._popping[:pops]:
+            channel.undo_pops(channel.global_rdptr_autoinc)
+        for queue in slots_of_input.writes:
+            channels[queue].undo_writes(1)
+        forwarded = (queue for queue, label in slots_of_input.labels.items() if label == FORWARD)
+        for queue in (*slots_of_input.reads, *forwarded):
+            channels[queue].undo_reads(1)
 
     def _note(
         self, queue: str, channel: Fifo | Ram, slot: int, slots_of_input: _Input, written: Set[tuple[int, int]]
     ) -> None:
         """Record that the input reads a slot, with the label of the entry; "" for one that the chunk before is going to
         write (`written`). Raises ProgramError for an entry never written."""
+        slots_of_input.reads[queue] = slot
         if written and not written.isdisjoint(channel.view.slices(slot)):
             slots_of_input.labels[queue], slots_of_input.depends = "", True
         else:
             slots_of_input.labels[queue] = channel.view.label(slot) or _refuse_unwritten(queue, channel, slot)
-        slots_of_input.reads[queue] = slot
 
     def _relabel(self, slots_of_input: _Input) -> None:
         """Look up the labels again after the input before has stored its results (OPS 12: 3.1)."""

@@ -96,6 +96,7 @@ class Exchange:
                 raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
             else:
                 slots = [channel.ring.advance_write() for _ in range(count)]
+                self._memory.host_moves += count
             channel.view.note(slots, self._host.label(queue))
             for place in slots:
                 self._watched.push(name, HOST, place)
@@ -112,6 +113,7 @@ class Exchange:
             for slot in range(len(array)):
                 if isinstance(channel, Fifo):
                     channel.ring.advance_write()
+                    self._memory.host_moves += 1
                 self._watched.push(queue.name, HOST, slot)
             gate.notify()
         return True
@@ -171,6 +173,7 @@ class Exchange:
                     slot = ring.slot(ring.wr)
                     self._write(channel, queue, slot, entry, entry_tiles)
                     ring.advance_write()
+                    self._memory.host_moves += 1
                     done += 1
                     self._watched.push(queue.name, HOST, slot)
                 gate.notify()
@@ -262,9 +265,11 @@ class Exchange:
         with self._gate as gate:
             slots = self._await(gate, channel, count, deadline)
             tiles = self._tiles(channel, slots)
-            channel.ring.advance_read(count)
-            self._watched.pop(name, HOST, count)
-            gate.notify()
+            if count:
+                channel.ring.advance_read(count)
+                self._memory.host_moves += count
+                self._watched.pop(name, HOST, count)
+                gate.notify()
         return self._host.values(self._netlist.queues[name], tiles, readout)
 
     @exact_floats

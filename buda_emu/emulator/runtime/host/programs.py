@@ -8,12 +8,13 @@ import numpy as np
 from buda_emu.arithmetic.formats.float_state import exact_floats
 from buda_emu.emulator.options import parameter_texts
 from buda_emu.emulator.runtime.graph.epochs import Epochs
+from buda_emu.emulator.runtime.host.run_start import RunStart
 from buda_emu.emulator.runtime.machine.gate import Gate
 from buda_emu.emulator.runtime.machine.memory import Memory, Watchers
 from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
 from buda_emu.netlist.model import Instruction, Netlist
 from buda_emu.netlist.program.interpreter import Interpreter, Standing, StepBudget
-from buda_emu.netlist.program.parameters import CONVENTIONAL, no_program, with_declared_names
+from buda_emu.netlist.program.parameters import no_program, with_declared_names
 from buda_emu.netlist.program.settings import Place, Variables, VariableValues
 from buda_emu.spec.varinst import wrap32
 from buda_emu.support.errors import HostError, ProgramError
@@ -30,15 +31,18 @@ class Programs:
         steps: StepBudget,
         gate: Gate,
         watched: Watchers,
+        undo: Callable[[], None],
         free: Callable[[], None],
     ) -> None:
-        """Prepare the programs of a machine. `free` is called after a program that a closed gate ended."""
+        """Prepare the programs of a machine. `undo` is called after a program that failed, to move the pointers back
+        over inputs that did not run, and `free` after one that a closed gate ended."""
         self._netlist = netlist
         self._memory = memory
         self._epochs = epochs
         self.steps = steps
         self._gate = gate
         self._watched = watched
+        self._undo = undo
         self._free = free
         self._interpreters: dict[str, Interpreter] = {}
         self._threads: set[threading.Thread] = set()
@@ -108,10 +112,8 @@ class Programs:
 
     def _parameters(self, params: object) -> dict[str, str]:
         """Return the caller's parameters as texts, under the names that programs declare. Raises HostError for a value
-        that is no mapping of names to integers, and for a name that no program of the netlist takes.
-
-        The conventional names pass: front ends hand them to all programs of all netlists."""
-        return with_declared_names(self._netlist.programs.values(), parameter_texts(params), CONVENTIONAL)
+        that is no mapping of names to integers, and for a name that no program of the netlist takes."""
+        return with_declared_names(self._netlist.programs.values(), parameter_texts(params))
 
     def _thread(self, run: Run, params: Mapping[str, str]) -> None:
         """Carry out a run on this thread, and record its end; an error comes out of `Run.result`."""
@@ -124,10 +126,14 @@ class Programs:
         run.end(error)
 
     def _carry_out(self, run: Run, params: Mapping[str, str], standing: Standing | None = None) -> None:
-        """Carry out an enlisted run and remove it from the list, however it ends."""
+        """Carry out an enlisted run and remove it from the list, however it ends. A program that fails leaves pointers
+        and variables as they were before it; a stepper looks at them as they are, and goes back by itself."""
         self._gate.begin(run)
+        start: RunStart | None = None
         try:
             self._run = run
+            if standing is None and self._watched.stepper is None:
+                start = RunStart(self._memory, self._epochs, self.interpreter(run.program).variables)
             self._execute(params, standing)
         except ProgramError as error:
             place = self._interpreter.failed_at
@@ -136,6 +142,9 @@ class Programs:
 
                 channels = self._memory.channels
                 error.stopped = describe_stop(error, place, self._netlist, channels, self._watched.journal)
+            if start is not None:
+                self._undo()
+                start.go_back()
             raise
         finally:
             self._gate.end(run)

@@ -107,6 +107,7 @@ class Memory:
         self.dynamic = netlist.dynamic
         self.channels: dict[str, Channel] = {}
         self.lends = False  # whether some of it has been held by reference
+        self.host_moves = 0  # entries that the host has pushed to queues and popped from them
         stores = self._shared_stores()
         for queue in netlist.queues.values():
             t, rows, cols = queue.blocking.shape
