@@ -13,11 +13,15 @@ from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.options import (
     Option,
     SettingsName,
+    bytes_of,
+    integer_of,
     names_of,
     parse_natural,
     parse_positive,
     parse_seconds,
     parse_size,
+    require_choice,
+    seconds_of,
 )
 from buda_emu.support.warned import warn_caller
 
@@ -108,12 +112,25 @@ def _parameter_text(name: str, value: Any) -> str:
     return str(number)
 
 
+def arch_word(word: Any) -> str | None:
+    """Return the word of an architecture, None for none. Raises HostError for any other value."""
+    if word is None:
+        return None
+    require_choice("arch", word.lower() if isinstance(word, str) else word, tuple(ARCHS))
+    return word
+
+
 class Threads(TypedDict, total=False):
     """The threads of a process."""
 
     threads: Annotated[
         int | None,
-        Option("default: one for each processor that may be used; never changes results", "N", parse_positive),
+        Option(
+            "default: one for each processor that may be used; never changes results",
+            "N",
+            parse_positive,
+            accept=integer_of("threads", 1, optional=True),
+        ),
     ]
 
 
@@ -130,6 +147,7 @@ class SharedWork(TypedDict, total=False):
             default=1,
             words={"default": "1"},
             exclusive="workers",
+            accept=integer_of("workers", 1, optional=True),
         ),
     ]
     dask: Annotated[
@@ -148,13 +166,14 @@ class Memory(TypedDict, total=False):
     """The memory of a run in bytes (docs/run/memory.md)."""
 
     memory_limit: Annotated[
-        int | None,
+        int | str | None,
         Option(
             "most memory for {what}, such as 8G, 512MiB or a number of bytes; default: {default}",
             "SIZE",
             parse_size,
             words={"what": "tensors", "default": "three quarters of what is available"},
             is_lowered_only=True,
+            accept=bytes_of,
         ),
     ]
 
@@ -170,6 +189,7 @@ class TimeLimit(TypedDict, total=False):
             parse_seconds,
             default=600.0,
             words={"default": "600"},
+            accept=seconds_of,
         ),
     ]
 
@@ -221,6 +241,7 @@ class Arch(TypedDict, total=False):
             f"{', '.join(ARCHS)}; default: {{default}}",
             "ARCH",
             words={"default": "wormhole_b0 if the netlist lists it, else the first"},
+            accept=arch_word,
         ),
     ]
 
@@ -258,7 +279,9 @@ class Board(TypedDict, total=False):
 class Seed(TypedDict, total=False):
     """The seed of data that is drawn."""
 
-    seed: Annotated[int, Option("seed of random data (default 0)", "N", parse_natural, default=0)]
+    seed: Annotated[
+        int, Option("seed of random data (default 0)", "N", parse_natural, default=0, accept=integer_of("seed", 0))
+    ]
 
 
 class Cache(TypedDict, total=False):
@@ -299,8 +322,8 @@ class SharedOptions(Programs, Chip, Arithmetic, Seed, Execution, TimeLimit, Load
 
 
 def memory_of(options: Mapping[str, Any]) -> int | None:
-    """Return the memory limit among options in bytes, None without one."""
-    return options.get("memory_limit")
+    """Return the memory limit among options in bytes, None without one. Raises HostError."""
+    return bytes_of(options.get("memory_limit"))
 
 
 def machine_of(options: Mapping[str, Any]) -> Machine:

@@ -12,13 +12,13 @@ from buda_emu.support.checker import CheckResult, Diagnostic
 from buda_emu.support.checker.render import render, with_source_lines
 from buda_emu.support.errors import NetlistError
 from buda_emu.support.garbage import no_collections
-from buda_emu.support.options import with_hints
+from buda_emu.support.options import document_path, with_hints
 from buda_emu.support.records import dataclass
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class NetlistResult(CheckResult[Netlist]):
     """Result of a check: the findings, and the netlist. `netlist` is None exactly when a finding is an error."""
 
@@ -35,8 +35,9 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
     `arch` selects one architecture of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a
     netlist with a single architecture is read for it in any case. `strict` turns findings of the device's compiler and
     runtime into errors. With `cache`, an accepted netlist is stored in the user's caches and taken from there the next
-    time (docs/run/cache.md).
+    time (docs/run/cache.md). Raises HostError for a text in place of a path, and for what is no path.
     """
+    document_path(path, "check")
     name = str(path)
     try:
         data = read_bytes(path)
@@ -120,7 +121,8 @@ def _sort_key(finding: Diagnostic) -> tuple[int, int, str]:
 
 def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
     """Return a netlist that is ready to run; `arch` and `cache` are as in `check`. Raises NetlistError with all
-    findings when the netlist is refused or is not for `arch`."""
+    findings when the netlist is refused or is not for `arch`, and HostError as `check`."""
+    document_path(path, "load")
     result = check(path, arch, cache=cache)
     diagnostics = result.diagnostics
     if arch is not None and result.netlist is not None and result.netlist.arch_name != arch.lower():

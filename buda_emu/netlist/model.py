@@ -1,7 +1,7 @@
 """The netlist as frozen data. A field whose value could not be read keeps the reference's default, which the rules
 then refuse."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -49,6 +49,11 @@ class Buffer:
     address: int
 
 
+def _by(sizes: Iterable[int]) -> str:
+    """Return sizes as a text such as `1x64x128`."""
+    return "x".join(map(str, sizes))
+
+
 @sourced_dataclass
 class Queue(Sourced):
     """A queue or ram (NETLIST 1.3). `input` is HOST, an op name, or a net2net name."""
@@ -70,6 +75,10 @@ class Queue(Sourced):
     input_tms: tuple[Tm, ...] = ()
     # derived (NETLIST 1.3 "Derived per queue"); -1 = never consumed
     input_count: int = -1
+
+    def __str__(self) -> str:
+        entries = plural(self.entries, "entry")
+        return f"{self.type} {self.name}: {entries} of {self.df} {_by(self.blocking.element_shape)}, from {self.input}"
 
     @property
     def host_fed(self) -> bool:
@@ -117,6 +126,10 @@ class Op(Sourced, OfOpType):
     input_tile_dims: tuple[tuple[int, int], ...] = ()
     vector: str = ""  # final vector mode; "" until derived
     transpose: bool = False  # in-tile transpose flag: odd number of transpose TMs (OPS 7.4)
+
+    def __str__(self) -> str:
+        inputs = ", ".join(self.inputs)
+        return f"op {self.name} of graph {self.graph}: {self.type}({inputs}) on {_by(self.cores)} cores, {self.out_df}"
 
     @property
     def cores(self) -> tuple[int, int]:

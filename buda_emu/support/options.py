@@ -10,6 +10,8 @@ hands it on as `**options`; `with_options` refuses other keywords and shows thes
 arguments and the keys of its settings file from the same group.
 """
 
+import operator
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
@@ -95,7 +97,11 @@ def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
         _require_keywords(function.__name__, kwargs, keywords)
         for name, value in kwargs.items():
             option = options.get(name)
-            if option is not None and option.accept is not None:
+            if option is None:
+                continue
+            if option.choices:
+                require_choice(name, value, option.choices)
+            if option.accept is not None:
                 kwargs[name] = option.accept(value)
         return function(*args, **kwargs)
 
@@ -149,6 +155,71 @@ def names_of(names: object) -> tuple[str, ...]:
         if not isinstance(member, str):
             raise HostError(f"{member!r} is no name: expected a name or a list of names")
     return cast("tuple[str, ...]", members)
+
+
+def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise HostError for a value of the option `name` that is not among its choices."""
+    if value not in choices:
+        raise HostError(f"{name} {value!r} is not one of: {', '.join(choices)}")
+
+
+def document_path(path: object, function: str) -> str | os.PathLike[str]:
+    """Return the path that a caller of `function` gives. Raises HostError for the text of a document, and for what is
+    no path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise HostError(f"{function} takes a path, not {type(path).__name__}")
+    text = str(cast("object", path))
+    if "\n" in text and not os.path.exists(text):  # noqa: PTH110 - importing pathlib takes longer than all of this
+        raise HostError(
+            f"{function} takes a path, and this is a text of several lines: buda_emu.netlist.load.check_text(text) "
+            "reads a netlist from text"
+        )
+    return cast("str | os.PathLike[str]", path)
+
+
+def integer_of(name: str, least: int, *, optional: bool = False) -> Callable[[object], int | None]:
+    """Return the function that converts the value of an integer option to an int; with `optional` None stays. It raises
+    HostError, which names the option, for another type and for less than `least`."""
+
+    def convert(value: Any) -> int | None:
+        """Convert a Python or numpy integer to int."""
+        if value is None and optional:
+            return None
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise HostError(f"{name} must be an integer, not {value!r}") from None
+        if number < least:
+            raise HostError(f"{name} must be at least {least}, not {number}")
+        return number
+
+    return convert
+
+
+def bytes_of(value: Any) -> int | None:
+    """Convert a limit of memory, such as "8G", "512MiB" or a number of bytes, to bytes; None is no limit. Raises
+    HostError."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            return parse_size(value)
+        except HostError as error:
+            raise HostError(f"memory_limit {error}") from None
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise HostError(f"memory_limit must be a size such as '8G' or a number of bytes, not {value!r}") from None
+    if count < 0:
+        raise HostError(f"memory_limit must be 0 or more bytes, not {count}")
+    return count
+
+
+def seconds_of(value: Any) -> float:
+    """Return the seconds of a time limit. Raises HostError for what is no number above 0."""
+    if not isinstance(value, (int, float)) or not value > 0:
+        raise HostError(f"timeout must be a number of seconds above 0, not {value!r}")
+    return value
 
 
 def parse_natural(text: str) -> int:

@@ -30,7 +30,7 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError, NetlistError
-from buda_emu.support.options import names_of, with_options
+from buda_emu.support.options import document_path, names_of, with_options
 from buda_emu.support.progress import Report
 from buda_emu.support.workers.job import workers_of
 
@@ -122,9 +122,9 @@ def _select_moves(names: Sequence[str]) -> list[Move]:
 
 def _read_source(source: "Source", arch: str | None, board: str | None = None) -> tuple[bytes, Netlist]:
     """Return the netlist of a source with the bytes of its text. Raises as `open_source`."""
-    if is_path(source) and not is_image(source):
+    if is_path(source) and not is_image(document_path(source, "advise")):
         return _read_netlist(fspath(source), arch)
-    opened = open_source(source, arch, board, allow_pickle=True)
+    opened = open_source(source, arch, board, function="advise", allow_pickle=True)
     if opened.image is not None:
         return opened.image.netlist_text(), opened.netlist
     compiled = compiled_of(source)

@@ -21,7 +21,7 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
-from buda_emu.support.options import names_of, with_options
+from buda_emu.support.options import document_path, names_of, with_options
 from buda_emu.support.progress import do_nothing
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse
@@ -249,7 +249,7 @@ def faults(
 def _subject_of(source: "str | PathLike[str] | Subject") -> Subject:
     """Return the run that a source names, with its programs in a list and its parameters as texts. Raises HostError."""
     if not isinstance(source, Subject):
-        return Subject(fspath(source))
+        return Subject(fspath(document_path(source, "faults")))
     parameters = tuple(parameter_texts(_parameters_by_name(source.parameters)).items())
     return replace(source, programs=names_of(source.programs), parameters=parameters)
 

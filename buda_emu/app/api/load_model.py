@@ -28,7 +28,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.lazy import lazy
-from buda_emu.support.options import with_hints
+from buda_emu.support.options import document_path, with_hints
 
 if TYPE_CHECKING:
     from buda_emu.report.pictures import grid_svg as pictures
@@ -330,7 +330,7 @@ def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: st
     Raises ImageError for an image that is refused, HostError for a file that is no image, for another digest, and for
     an image that does not state the inputs and outputs of a model, UnsupportedError for one of a training, OSError.
     """
-    name = _image_path(fspath(path))
+    name = _image_path(fspath(document_path(path, "load_model")))
     image = load_image(name, arch=arch)
     if digest is not None and image.digest != digest.lower():
         raise HostError(f"{name}: its SHA-256 is {image.digest}, not {digest}: it is not the expected file")

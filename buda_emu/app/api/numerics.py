@@ -124,7 +124,7 @@ def numerics(
     gets an Activity for each step (docs/python/embedding.md). Raises the errors of loading and running, and HostError
     for an unknown op, program or parameter.
     """
-    opened = open_source(source, options.get("arch"))
+    opened = open_source(source, options.get("arch"), function="numerics")
     machine = machine_of(options)
     seed = options.get("seed", 0)
     compiled = compiled_of(source)

@@ -183,7 +183,7 @@ def perf(
     hold), ProgramError as the run would, UnsupportedError.
     """
     board = options.get("board")
-    opened = open_source(source, options.get("arch"), board, allow_pickle=True)
+    opened = open_source(source, options.get("arch"), board, function="perf", allow_pickle=True)
     netlist = opened.netlist
     chip = None
     if not (board or grid or harvest):

@@ -6,7 +6,7 @@ from buda_emu.app.api.load import load
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import HostError
-from buda_emu.support.options import with_hints
+from buda_emu.support.options import document_path, with_hints
 from buda_emu.testing.reduce.search import Progress, Reduction, Trials, reduce_netlist
 
 
@@ -33,7 +33,7 @@ def reduce(
     if timeout <= 0:
         raise HostError(f"timeout={timeout}: seconds above 0 are expected")
     if not isinstance(netlist, Netlist):
-        netlist = load(netlist)
+        netlist = load(document_path(netlist, "reduce"))
     trials = Trials(command, _file_name(netlist.path), timeout, workers or usable_processors())
     try:
         return reduce_netlist(netlist, trials, any_failure=any_failure, most_trials=most_trials, progress=progress)

@@ -8,6 +8,7 @@ from buda_emu.emulator.image.opened import Opened, is_image, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.boards import agreed_arch, another_placement
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import document_path
 
 if TYPE_CHECKING:  # who has a compiled model or an image has imported its module, and nobody else needs it
     from buda_emu.app.api.load_model import LoadedModel
@@ -54,13 +55,20 @@ def image_of(source: Any) -> "DeviceImage | None":
 
 
 def open_source(
-    source: object, arch: str | None = None, board: str | None = None, *, allow_pickle: bool = False
+    source: object,
+    arch: str | None = None,
+    board: str | None = None,
+    *,
+    function: str,
+    allow_pickle: bool = False,
 ) -> Opened:
     """Return the netlist of a source, and the image around it where there is one. A file that names several
-    architectures is read for `arch`, or for the chips of `board`. Raises as `open_file` and `agreed_arch`, and
+    architectures is read for `arch`, or for the chips of `board`. `function` is the one that takes the source, for
+    messages. Raises as `open_file` and `agreed_arch`, and
     HostError for a value of another kind and for a netlist of another architecture."""
     arch = agreed_arch(board, arch)
     if is_path(source):
+        document_path(source, function)
         # An image is for one architecture: where a board asks for another, the message below names the board.
         expected = arch
         if board and is_image(source):

@@ -5,6 +5,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from os import fspath
 from typing import Any, Final, Unpack, cast
 
 from buda_emu.app.api.perf import PerfOptions, parse_grid, parse_rows, perf
@@ -22,7 +23,7 @@ from buda_emu.spec.boards import board as board_named
 from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, DocumentError, HostError
 from buda_emu.support.files import is_model
-from buda_emu.support.options import with_options
+from buda_emu.support.options import document_path, with_options
 from buda_emu.support.progress import SendKernel, do_nothing
 from buda_emu.support.workers.job import Job, workers_of
 from buda_emu.support.workers.spread import in_order, spread_with_caller
@@ -63,6 +64,12 @@ class Point:
     overall_seconds: float | None = None
     overall_cycles_per_input: float | None = None
     overall_inputs_per_second: float | None = None
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name} {text}" for name, text in self.settings.items()) or "as it is"
+        if self.cycles is None:
+            return f"<Point {settings}: {self.problem}>"
+        return f"<Point {settings}: {self.cycles:,.0f} cycles>"
 
     @staticmethod
     def without_figures(settings: Mapping[str, str], error: BudaError) -> "Point":
@@ -209,6 +216,7 @@ def sweep(
     `detailed` points have all `figures`. `board` is the board of all points. Raises the errors of loading the netlist
     and of `points_of`, and HostError for a board that is also an axis.
     """
+    path = fspath(document_path(path, "sweep"))
     board = options.get("board")
     arch = agreed_arch(board, options.get("arch"))
     workers = workers_of(options)
@@ -222,7 +230,9 @@ def sweep(
         points = points_of(axes, None)
     else:
         netlist = netlist_of(path, arch)
-        points = points_of(axes, parameter_names(select_programs(netlist, options.get("programs", ()))))
+        bodies = select_programs(netlist, options.get("programs", ()))
+        with_declared_names(bodies, options.get("parameters") or {})
+        points = points_of(axes, parameter_names(bodies))
         if is_image(path) and not places_again:
             swept = netlist
         elif workers.dask is not None and not places_again:

@@ -8,22 +8,24 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from buda_emu.app.api.shown import error_maps, html_table
 from buda_emu.app.api.sources import compiled_of, image_of
 from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import reported_work
+from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.emulator.inputs.reference import DirectoryFiles
 from buda_emu.emulator.memory.host import machine_of_worker
 from buda_emu.emulator.options import Arch, Execution, Programs, Seed, TimeLimit
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.program.parameters import no_program, with_declared_names
 from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.terminal.case_columns import CASES, OPS, OUTPUTS
-from buda_emu.spec.precision import Precision
+from buda_emu.spec.precision import PRECISIONS, Precision
 from buda_emu.support.checker.text import plural
-from buda_emu.support.errors import HostError
-from buda_emu.support.options import declared_options, with_options
+from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.options import declared_options, document_path, require_choice, with_options
 from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers, workers_of
@@ -118,8 +120,12 @@ def test(
     fails does not raise: the status of its result says why. `detail` keeps the errors of all elements, so that a
     notebook can draw them. `progress` gets each result as it comes, `activity` an Activity for each netlist that is
     done and each kernel that is compiled (docs/python/embedding.md); the exception of either ends the test. Raises
-    HostError for paths that give no netlist, and for memory or workers that cannot be had.
+    HostError for paths that give no netlist, for a program or parameter that none of the netlists has, and for memory
+    or workers that cannot be had.
     """
+    require_choice("precision", precision, PRECISIONS)
+    require_choice("expected", expected, PRECISIONS)
+    require_choice("compare", compare, get_args(Mode))
     pool = workers_of(options)
     settings = Settings(
         precision=precision,
@@ -136,6 +142,7 @@ def test(
         detail=detail,
     )
     cases = mark_shared_references(list(_cases(source, settings, reference)))
+    _require_names(cases, settings)
     start = time.perf_counter()
     with reported_work(activity) as report:
         if pool.alone:
@@ -145,6 +152,25 @@ def test(
     arguments = {"paths": [case.name for case in cases], **settings.as_json(), "parameters": dict(settings.parameters)}
     arguments["reference"] = None if reference is None else fspath(reference)
     return Tested(TestRun(tuple(results), __version__, time.perf_counter() - start, arguments))
+
+
+def _require_names(cases: Sequence[Case], settings: Settings) -> None:
+    """Raise HostError for a program or parameter that no netlist has, where all of them can be read: some may have what
+    others have not."""
+    if not (settings.programs or settings.parameters):
+        return
+    netlists: list[Netlist] = []
+    for case in cases:
+        try:
+            netlists.append(netlist_of(case.path, case.settings.arch, cache=settings.cache))
+        except (BudaError, OSError):
+            return  # the result of the case tells why
+    for name in settings.programs:
+        if not any(name in netlist.programs for netlist in netlists):
+            raise no_program(netlists[0], name)
+    bodies = [body for netlist in netlists for body in netlist.programs.values()]
+    for parameter in settings.parameters:
+        with_declared_names(bodies, dict([parameter]))
 
 
 def _run_here(cases: Sequence[Case], progress: Callable[[CaseResult], object], report: Report) -> list[CaseResult]:
@@ -200,7 +226,7 @@ def _list_sources(source: Source | Sequence[Source]) -> list[Source]:
     """Return the sources one by one. Raises HostError for none, and for one that is neither a path nor a netlist."""
     if isinstance(source, str | PathLike | Netlist):
         return [source]
-    if not hasattr(source, "__iter__"):
+    if not hasattr(source, "__iter__") or isinstance(source, (Mapping, bytes)):
         _require_source(source)
     sources = list(source)
     if not sources:
@@ -224,7 +250,7 @@ def _cases(
             if settings.arch is None:
                 case_settings = replace(settings, arch=entry.arch_name)
         else:
-            path = fspath(entry)
+            path = fspath(document_path(entry, "test"))
         for name in collect([path]):
             files = None
             if reference is not None:

@@ -56,6 +56,9 @@ class Breakpoint:
     log_text: str = ""
     last: Any = field(default=None, repr=False)  # pointers or truth of the condition at the previous event
 
+    def __repr__(self) -> str:
+        return f"<Breakpoint {self.number}: {self.text}, {plural(self.hits, 'hit')}>"
+
     def as_json(self) -> dict[str, Any]:
         """Return the breakpoint as plain data."""
         return {

@@ -22,14 +22,14 @@ from buda_emu.app.debugger.tensors import TensorValue, newest_slot
 from buda_emu.emulator.image.opened import Opened
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
-from buda_emu.emulator.options import Machine, Programs, Seed
+from buda_emu.emulator.options import Machine, Programs, Seed, arch_word
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
-from buda_emu.support.options import with_options
+from buda_emu.support.options import document_path, with_options
 from buda_emu.support.unmasked import refuse_masked_arrays
 
 if TYPE_CHECKING:
@@ -446,8 +446,10 @@ def debug(
     for a compiled model, whose netlist has no parameters."""
     if compiled_of(source) is not None:
         raise HostError("debug: a netlist without the model's parameters: save the model, and give the image")
+    if inputs is not None:
+        inputs = document_path(inputs, "debug: inputs")
     return Session(
-        open_source(source, arch),
+        open_source(source, arch_word(arch), function="debug"),
         precision=precision,
         inputs=Path(inputs) if inputs is not None else None,
         history_limit=history_limit,

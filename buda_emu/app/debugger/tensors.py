@@ -38,6 +38,12 @@ class TensorValue:
     tiles: NDArray[np.float32]
     bits: Bits | None = None
 
+    def __repr__(self) -> str:
+        values = self.values()
+        low, high = float(values.min()), float(values.max())
+        t, rows, columns = values.shape
+        return f"<TensorValue {self.name}: {self.df} {t}x{rows}x{columns}, {low:.6g} to {high:.6g}>"
+
     @property
     def name(self) -> str:
         """The name of the queue or op, with the slot."""

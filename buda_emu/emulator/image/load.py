@@ -16,7 +16,7 @@ from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import NetlistError
-from buda_emu.support.options import with_hints
+from buda_emu.support.options import document_path, with_hints
 
 StrPath = str | os.PathLike[str]
 NetlistCheck = Callable[[bytes, str, str | None], NetlistResult]
@@ -33,7 +33,7 @@ def load_image(
     pickle can run any code, so do this only for images whose maker you trust. `arch`: the architecture that the caller
     expects. Raises ImageError for an image that is refused, NetlistError for its netlist, OSError.
     """
-    archive = open_archive(path, limits)
+    archive = open_archive(document_path(path, "load_image"), limits)
     metadata, config = _content(archive, limits)
     if arch is not None and arch.lower() != metadata.arch:
         raise archive.place.at(DEVICE).below("arch").error("image-device", f"it is for {metadata.arch}, not for {arch}")

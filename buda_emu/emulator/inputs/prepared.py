@@ -273,7 +273,7 @@ class PreparedRun:
         if inputs is not None and archive is None:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
 
-            files = DirectoryFiles.for_netlist(inputs, self.netlist.path, self.limit)
+            files = DirectoryFiles.for_netlist(inputs, self.netlist.path, self.limit, "inputs")
         return Feed(
             netlist=self.netlist,
             config=self.config,

@@ -67,25 +67,28 @@ class Files(Protocol):
 @dataclass(frozen=True, slots=True)
 class DirectoryFiles:
     """The files of a directory. `most` bounds the bytes that an archive may unpack to, by default a machine's memory
-    limit."""
+    limit; `role` is the argument that names the directory, for messages."""
 
     directory: "pathlib.Path"
     most: int | None = None
+    role: str = "reference"
 
     @classmethod
-    def for_netlist(cls, directory: "pathlib.Path", netlist: str, byte_limit: int | None = None) -> Self:
+    def for_netlist(
+        cls, directory: "pathlib.Path", netlist: str, byte_limit: int | None = None, role: str = "reference"
+    ) -> Self:
         """Return the files for one netlist: of DIR/<path of the netlist without suffix>, DIR/<its folder>, DIR/<its
         file name without suffix> or DIR/<its folder's name>, whichever is a directory first; else of DIR itself. Raises
         HostError without a directory."""
         if not directory.is_dir():
-            raise HostError(f"reference: {directory} is not a directory")
+            raise HostError(f"{role}: {directory} is not a directory")
         path = pathlib.PurePath(netlist)
         inside = pathlib.PurePath(*(part for part in path.parts if part not in (path.anchor, "..")))
         named = (inside.with_suffix(""), inside.parent, pathlib.PurePath(path.stem), pathlib.PurePath(path.parent.name))
         for candidate in named:
             if candidate.parts and (directory / candidate).is_dir():
-                return cls(directory / candidate, byte_limit)
-        return cls(directory, byte_limit)
+                return cls(directory / candidate, byte_limit, role)
+        return cls(directory, byte_limit, role)
 
     @property
     def where(self) -> str:
@@ -101,7 +104,7 @@ class DirectoryFiles:
         try:
             return path.read_bytes() if path.is_file() else None
         except OSError as error:
-            raise HostError(f"reference: {path}: {error.strerror or error}") from None
+            raise HostError(f"{self.role}: {path}: {error.strerror or error}") from None
 
     def names(self) -> list[str]:
         """Return the tensor files of the directory, sorted. Raises HostError, also for a suffix in capital letters:
@@ -109,7 +112,7 @@ class DirectoryFiles:
         try:
             files = sorted(path for path in self.directory.iterdir() if path.suffix.lower() in _SUFFIXES)
         except OSError as error:
-            raise HostError(f"reference: {self.directory}: {error.strerror or error}") from None
+            raise HostError(f"{self.role}: {self.directory}: {error.strerror or error}") from None
         for path in files:
             if path.suffix not in _SUFFIXES:
                 raise HostError(f"{path}: the suffix has capital letters: rename it to {path.suffix.lower()}")
@@ -120,7 +123,7 @@ class DirectoryFiles:
         try:
             state = (self.directory / name).stat()
         except OSError as error:
-            raise HostError(f"reference: {self.directory / name}: {error.strerror or error}") from None
+            raise HostError(f"{self.role}: {self.directory / name}: {error.strerror or error}") from None
         return _archive(self, name, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_size))
 
     def by_content(self) -> "ContentFiles":

@@ -28,7 +28,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.html_table import html_table
 from buda_emu.support.lazy import lazy
-from buda_emu.support.options import names_of, with_hints
+from buda_emu.support.options import bytes_of, names_of, with_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,9 +49,10 @@ class Emulator:
 
     `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2),
     "device" is the chip's own arithmetic on the bits of each format (DEVICE_NUMERICS 6). `threads`: workers, default
-    `usable_processors()`; results do not depend on it. `memory_limit`: bytes of tiles held in queues and rams, default
-    a share of what the computer has available (docs/run/memory.md). `step_limit`: instructions that one `run` may take.
-    `inputs_at_once`: most inputs of an epoch that run together, default as many as memory allows.
+    `usable_processors()`; results do not depend on it. `memory_limit`: bytes of tiles held in queues and rams, as a
+    number or as a text such as "8G", default a share of what the computer has available (docs/run/memory.md).
+    `step_limit`: instructions that one `run` may take. `inputs_at_once`: most inputs of an epoch that run together,
+    default as many as memory allows.
     `late_pointer_checks`: a ram's pointer that a varinst moves beyond the slots is an error when a graph uses it, as on
     silicon, and not at once, as in the reference (NETLIST 12). `part`: this machine's part, of several machines that
     run the netlist together (`buda_emu.emulator.distributed`); one input at a time then. Use it as a context manager,
@@ -64,7 +65,7 @@ class Emulator:
         precision: Precision = "format",
         threads: int | None = None,
         *,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
@@ -72,20 +73,18 @@ class Emulator:
         part: Part | None = None,
     ) -> None:
         if not isinstance(netlist, Netlist):  # pyright: ignore[reportUnnecessaryIsInstance] - callers need no types
-            shown = f"{netlist!r}"[:60]
-            raise HostError(f"Emulator takes a netlist, not {shown}: buda_emu.load(path) reads one")
+            raise HostError(f"Emulator takes a netlist, not {type(netlist).__name__}: buda_emu.load(path) reads one")
         if precision not in PRECISIONS:
             raise HostError(f"precision {precision!r} is not one of: {', '.join(PRECISIONS)}")
         if threads is not None and threads < 1:
             raise HostError(f"threads must be at least 1, not {threads}")
         if inputs_at_once is not None and inputs_at_once < 1:
             raise HostError(f"inputs_at_once must be at least 1, not {inputs_at_once}")
-        if memory_limit is not None and memory_limit < 0:
-            raise HostError(f"memory_limit must be 0 or more bytes, not {memory_limit}")
         if step_limit < 0:
             raise HostError(f"step_limit must be 0 or more instructions, not {step_limit}")
-        if memory_limit is None:
-            memory_limit = default_memory_limit()
+        byte_limit = bytes_of(memory_limit)
+        if byte_limit is None:
+            byte_limit = default_memory_limit()
         for listener in listeners:
             require_events(listener)
         self.netlist = netlist
@@ -93,7 +92,7 @@ class Emulator:
         self._watched = Watchers()
         self._watched.listeners = tuple(listeners)
         self._pool = WorkerPool(threads or usable_processors())
-        self._memory = Memory(netlist, memory_limit, as_bits=precision == "device", part=part)
+        self._memory = Memory(netlist, byte_limit, as_bits=precision == "device", part=part)
         self._gate = Gate()
         quantised = precision != "ideal"
         host = HostIo(netlist, self._pool, quantised)
@@ -417,7 +416,7 @@ class Emulator:
         netlist: Netlist | None = None,
         threads: int | None = None,
         *,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
@@ -425,14 +424,15 @@ class Emulator:
     ) -> Self:
         """Return a new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one
         that the file keeps. `image`: the device image that it refers to. Raises HostError."""
-        if memory_limit is None:
-            memory_limit = default_memory_limit()
-        with archive.Reader(path, memory_limit) as reader:
+        byte_limit = bytes_of(memory_limit)
+        if byte_limit is None:
+            byte_limit = default_memory_limit()
+        with archive.Reader(path, byte_limit) as reader:
             emulator = cls(
                 state.netlist_of(reader, netlist),
                 state.precision_of(reader),
                 threads,
-                memory_limit=memory_limit,
+                memory_limit=byte_limit,
                 step_limit=step_limit,
                 inputs_at_once=inputs_at_once,
                 listeners=listeners,

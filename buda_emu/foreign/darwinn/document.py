@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from buda_emu.performance.timeline.picture import TimelinePicture
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report(CheckResult[Package]):
     """The findings about a package, and the package as far as it can be read."""
 

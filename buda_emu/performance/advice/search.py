@@ -37,6 +37,9 @@ class Tried:
     total: float  # cycles of all programs, with it
     loss: Loss | None  # of accuracy; None where values stay as they are
 
+    def __repr__(self) -> str:
+        return f"<Tried {self.proposal.sentence}: {self.before:,.0f} to {self.after:,.0f} cycles for each input>"
+
     @property
     def saved(self) -> float:
         """Return the cycles that are saved for each input."""

@@ -16,6 +16,7 @@ from buda_emu.performance.timing.transfers.loading import EpochLoad
 from buda_emu.performance.timing.transfers.noc import Path
 from buda_emu.spec.boards import board
 from buda_emu.spec.devices import Device, device
+from buda_emu.support.checker.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,10 @@ class EpochReport:
     paths: tuple[Path, ...]  # parallel to edges
     copies: int = 1  # of each graph on several chips (NETLIST 1.7), each with inputs of its own
 
+    def __repr__(self) -> str:
+        graphs = " + ".join(self.graphs)
+        return f"<EpochReport of {graphs} in {self.program}: {plural(self.runs, 'run')} of {self.cycles:,.0f} cycles>"
+
     @property
     def inputs(self) -> int:
         """Return the inputs of all runs on all copies."""
@@ -159,6 +164,9 @@ class PerfRun:
     chip: Device = field(repr=False)
     padding: Mapping[str, float] = field(default_factory=dict[str, float], repr=False)
     """The share of the elements of each op's result that are padding, as far as the compiler recorded it."""
+
+    def __repr__(self) -> str:
+        return f"<PerfRun of {self.netlist} on {self.chip.title}: {plural(len(self.epochs), 'epoch')}>"
 
     @property
     def assumed(self) -> str:

@@ -66,6 +66,9 @@ class Diagnostic:
     element: str = ""
     fix: Fix | None = None
 
+    def __str__(self) -> str:
+        return f"{self.path}:{self.where}: {self.severity}[{self.rule}]: {self.message}"
+
     @classmethod
     def at(cls, place: Place, path: str, rule: str, severity: Severity, message: str, hint: str = "") -> "Diagnostic":
         """Return a diagnostic at a place of any kind."""

@@ -12,6 +12,7 @@ from buda_emu.support.html_table import html_table
 from buda_emu.support.records import dataclass
 
 D = TypeVar("D", covariant=True)
+_MOST_SHOWN = 20  # findings that `print` shows: a screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,28 @@ class CheckResult(Generic[D]):
         or not says all."""
         return ""
 
+    def __str__(self) -> str:
+        lines = [self._sentence()]
+        for entry in self.diagnostics[:_MOST_SHOWN]:
+            lines.append(str(entry))
+        if len(self.diagnostics) > _MOST_SHOWN:
+            lines.append(f"and {len(self.diagnostics) - _MOST_SHOWN} more in diagnostics")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._sentence()}>"
+
     def _repr_html_(self) -> str:
         """Return a table of the findings, for notebooks."""
+        rows = [(entry.where, entry.severity, entry.rule, entry.message, entry.hint) for entry in self.diagnostics]
+        return html_table(self._sentence(), ("place", "severity", "rule", "finding", "hint"), rows)
+
+    def _sentence(self) -> str:
+        """Return whether the document is accepted, and how many findings there are."""
         state = "refused"
         if self.ok:
             state = "accepted"
-        rows = [(entry.where, entry.severity, entry.rule, entry.message, entry.hint) for entry in self.diagnostics]
-        sentence = f"{state}, {plural(len(rows), 'finding')}"
-        return html_table(sentence, ("place", "severity", "rule", "finding", "hint"), rows)
+        return f"{state}, {plural(len(self.diagnostics), 'finding')}"
 
 
 @dataclass(frozen=True, slots=True)

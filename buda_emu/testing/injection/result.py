@@ -1,12 +1,14 @@
 """The effects of faults, one by one and counted, with confidence intervals."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from math import isfinite, sqrt
 from typing import Any, Final, Literal, cast, get_args
 
+from buda_emu.support.checker.text import plural
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.records import dataclass
 from buda_emu.testing.injection.fault import FAULT, TEXT, Fault, Field, number_from, words_of
@@ -274,6 +276,11 @@ class Campaign:
     strata: Mapping[str, float] = field(default_factory=dict[str, float])
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
     left_out: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = Counter(effect.outcome for effect in self.effects)
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+        return f"<Campaign on {self.netlist}: {plural(len(self.effects), 'fault')}: {outcomes or 'none'}>"
 
     def total(self) -> Share:
         """Count the effects of all faults together."""

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.printer import document_text, netlist_text
+from buda_emu.support.checker.text import plural
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
@@ -153,6 +154,10 @@ class Reduction:
     """True where Ctrl-C ended the search."""
     finished: bool
     """True where no move makes it smaller; False where the search was interrupted or had used its trials."""
+
+    def __repr__(self) -> str:
+        ops = f"{len(self.original.ops)} to {plural(len(self.netlist.ops), 'op')}"
+        return f"<Reduction of {self.original.path}: {ops}, {plural(self.trials, 'trial')}>"
 
     def sizes(self) -> list[tuple[str, int, int]]:
         """Return each figure of the netlist with its value before and after."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.spec.precision import Precision
 from buda_emu.spec.test_config import Comparison
+from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import StochasticRoundingWarning, UnsupportedError
 from buda_emu.support.records import dataclass
 from buda_emu.support.warned import collected_warnings
@@ -106,6 +107,12 @@ class OutputResult:
     model_shape: tuple[int, ...] = ()
     """The shape of the model's own tensor, of a compiled image, with the entries in front if there are several."""
     uncompared_entries: int = 0  # of the side that holds more
+
+    def __repr__(self) -> str:
+        verdict = self.reason
+        if self.passed:
+            verdict = "passed"
+        return f"<OutputResult of {self.kind} {self.queue}: {verdict}>"
 
     @property
     def shown_shape(self) -> tuple[int, ...]:
@@ -209,6 +216,10 @@ class CaseResult:
     command: str = ""  # how to run this one again
     from_cache: bool = False  # nothing changed since it was tested; `seconds` are of that time
 
+    def __repr__(self) -> str:
+        reason = self.message.partition("\n")[0] or plural(len(self.outputs), "output")
+        return f"<CaseResult of {self.netlist}: {self.status}, {reason}>"
+
     @property
     def failed_outputs(self) -> tuple[OutputResult, ...]:
         """The outputs that do not hold."""
@@ -226,6 +237,9 @@ class TestRun:
     seconds: float
     settings: Mapping[str, Any]  # the settings of the invocation, JSON-ready
     not_run: int = 0  # netlists without a result, because the run was ended or --maxfail was reached
+
+    def __repr__(self) -> str:
+        return f"<TestRun of {plural(len(self.cases), 'netlist')}, {self.seconds:.1f} s>"
 
 
 @contextmanager

@@ -62,6 +62,15 @@ class Stop:
     breakpoints: tuple[int, ...] = ()
     error: BaseException | None = None
 
+    def __repr__(self) -> str:
+        hits = ""
+        if self.breakpoints:
+            hits = f" {', '.join(map(str, self.breakpoints))}"
+        place = ""
+        if self.text:
+            place = f": {self.text.splitlines()[0]}"
+        return f"<Stop: {self.reason}{hits} at {self.position}{place}>"
+
 
 class StoppedShortError(HostError):
     """An interrupt that ended the way to a moment which was to be looked at."""

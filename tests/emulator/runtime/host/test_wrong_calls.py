@@ -9,7 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.arithmetic.formats import float_state
-from buda_emu.netlist.program.parameters import CONVENTIONAL
+from buda_emu.netlist.program.parameters import HARNESS
 from buda_emu.support.errors import HostWarning
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -157,18 +157,15 @@ def test_a_run_whose_floats_cannot_be_made_exact_is_none(looped, monkeypatch):
         looped.run("p", {"$p_loop_count": 1})
 
 
-def test_parameters_of_other_programs_are_passed_over(looped):
-    looped.push("a", ONE)
-    looped.run("p", {"$p_loop_count": 1, "$p_zero_grad": 0})
-    assert looped.pop("o").shape == ONE.shape
-
-
-@pytest.mark.parametrize("name", sorted(CONVENTIONAL))
-def test_what_front_ends_give_to_every_program_is_passed_over_in_any_spelling(looped, name):
-    for spelling in (name, name.removeprefix("$")):
-        looped.push("a", ONE)
-        looped.run("p", {"p_loop_count": 1} | ({} if name == "$p_loop_count" else {spelling: 1}))
-        assert looped.pop("o").shape == ONE.shape
+@pytest.mark.parametrize("start", ["run", "run_async"])
+@pytest.mark.parametrize("name", ["nope", *sorted(HARNESS)])
+def test_a_netlist_without_parameters_refuses_all_in_any_spelling(load, start, name):
+    programs = [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))]
+    source = text([queue("a"), queue("o", "n")], [graph("g", op("n", "nop", ["a"]))], programs)
+    with be.Emulator(load(source), precision="ideal") as emu:
+        for spelling in (name, f"${name}"):
+            with pytest.raises(be.HostError, match=rf"no program takes the parameter \${name}.*parameters: none"):
+                getattr(emu, start)("p", {spelling: 1})
 
 
 @pytest.mark.parametrize("start", ["run", "run_async"])
