@@ -91,6 +91,7 @@ class Exchange:
         queue = self._netlist.queues[name]
         with self._gate:
             if isinstance(channel, Ram):
+                _require_slots(channel, slot or 0, count)
                 slots = list(range(slot or 0, (slot or 0) + count))
             elif count > self._room(channel):
                 raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
@@ -200,8 +201,7 @@ class Exchange:
     def _push_ram(self, channel: Ram, queue: Queue, values: NDArray[np.float32], first: int) -> None:
         """Write entries into the slots of a ram from `first` on. Raises HostError beyond its slots."""
         count = len(values)
-        if first < 0 or first + count > channel.entries:
-            raise HostError(f"push of slots {first}..{first + count - 1} to {channel.describe()}")
+        _require_slots(channel, first, count)
         with self._gate:
             channel.view.reserve(first + count)
         step = _entries_of_part(channel)
@@ -404,6 +404,12 @@ class Exchange:
 
         if not gate.is_runner:
             gate.wait(settled, None)
+
+
+def _require_slots(channel: Ram, first: int, count: int) -> None:
+    """Raise HostError for a push beyond the slots of a ram."""
+    if first < 0 or first + count > channel.entries:
+        raise HostError(f"push of slots {first}..{first + count - 1} to {channel.describe()}")
 
 
 def _entries_of_part(channel: Channel) -> int:
