@@ -181,12 +181,12 @@ def integer_of(name: str, least: int, *, optional: bool = False) -> Callable[[ob
     """Return the function that converts the value of an integer option to an int; with `optional` None stays. It raises
     HostError, which names the option, for another type and for less than `least`."""
 
-    def convert(value: Any) -> int | None:
+    def convert(value: object) -> int | None:
         """Convert a Python or numpy integer to int."""
         if value is None and optional:
             return None
         try:
-            number = operator.index(value)
+            number = operator.index(cast("Any", value))
         except TypeError:
             raise HostError(f"{name} must be an integer, not {value!r}") from None
         if number < least:

@@ -3,10 +3,11 @@
 from operator import attrgetter
 from typing import Final
 
-from buda_emu.emulator.memory.channel import Fifo
+from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.runtime.graph.epochs import Epochs
 from buda_emu.emulator.runtime.machine.memory import Memory
 from buda_emu.netlist.program.settings import Variables
+from buda_emu.spec.ring import RingPointers
 
 _ring_pointers: Final = attrgetter("rd", "wr", "local", "local_base")
 _ram_pointers: Final = attrgetter("rd", "wr")
@@ -16,7 +17,17 @@ class RunStart:
     """Pointers, allocations and variables as they are before a program runs. Contents of queues and rams are not kept:
     what lies outside of the pointers of a queue counts for nothing, and what a program writes to a ram stays."""
 
-    __slots__ = ("_allocated", "_epochs", "_host_moves", "_memory", "_pointers", "_state", "_values", "_variables")
+    __slots__ = (
+        "_allocated",
+        "_epochs",
+        "_host_moves",
+        "_memory",
+        "_rams",
+        "_rings",
+        "_state",
+        "_values",
+        "_variables",
+    )
 
     def __init__(self, memory: Memory, epochs: Epochs, variables: Variables) -> None:
         """Note the state of this moment; `variables` are those of the program."""
@@ -24,10 +35,13 @@ class RunStart:
         self._epochs = epochs
         self._variables = variables
         self._host_moves = memory.host_moves
-        self._pointers = [
-            _ring_pointers(channel.ring) if isinstance(channel, Fifo) else _ram_pointers(channel)
-            for channel in memory.channels.values()
-        ]
+        self._rings: list[tuple[RingPointers, tuple[int, ...]]] = []
+        self._rams: list[tuple[Ram, tuple[int, ...]]] = []
+        for channel in memory.channels.values():
+            if isinstance(channel, Fifo):
+                self._rings.append((channel.ring, _ring_pointers(channel.ring)))
+            else:
+                self._rams.append((channel, _ram_pointers(channel)))
         self._allocated = memory.allocated
         self._state = epochs.state()
         self._values = variables.state()
@@ -38,12 +52,10 @@ class RunStart:
         memory = self._memory
         if memory.host_moves != self._host_moves:
             return
-        for channel, pointers in zip(memory.channels.values(), self._pointers, strict=True):
-            if isinstance(channel, Fifo):
-                ring = channel.ring
-                ring.rd, ring.wr, ring.local, ring.local_base = pointers
-            else:
-                channel.rd, channel.wr = pointers
+        for ring, pointers in self._rings:
+            ring.rd, ring.wr, ring.local, ring.local_base = pointers
+        for ram, pointers in self._rams:
+            ram.rd, ram.wr = pointers
         memory.replace_allocations(self._allocated)
         self._epochs.set_state(self._state)
         self._variables.set_state(*self._values)
