@@ -3,11 +3,9 @@
 from operator import attrgetter
 from typing import Final
 
-from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.runtime.graph.epochs import Epochs
 from buda_emu.emulator.runtime.machine.memory import Memory
 from buda_emu.netlist.program.settings import Variables
-from buda_emu.spec.ring import RingPointers
 
 _ring_pointers: Final = attrgetter("rd", "wr", "local", "local_base")
 _ram_pointers: Final = attrgetter("rd", "wr")
@@ -35,13 +33,8 @@ class RunStart:
         self._epochs = epochs
         self._variables = variables
         self._host_moves = memory.host_moves
-        self._rings: list[tuple[RingPointers, tuple[int, ...]]] = []
-        self._rams: list[tuple[Ram, tuple[int, ...]]] = []
-        for channel in memory.channels.values():
-            if isinstance(channel, Fifo):
-                self._rings.append((channel.ring, _ring_pointers(channel.ring)))
-            else:
-                self._rams.append((channel, _ram_pointers(channel)))
+        self._rings = list(map(_ring_pointers, memory.rings))
+        self._rams = list(map(_ram_pointers, memory.rams))
         self._allocated = memory.allocated
         self._state = epochs.state()
         self._values = variables.state()
@@ -52,9 +45,9 @@ class RunStart:
         memory = self._memory
         if memory.host_moves != self._host_moves:
             return
-        for ring, pointers in self._rings:
+        for ring, pointers in zip(memory.rings, self._rings, strict=True):
             ring.rd, ring.wr, ring.local, ring.local_base = pointers
-        for ram, pointers in self._rams:
+        for ram, pointers in zip(memory.rams, self._rams, strict=True):
             ram.rd, ram.wr = pointers
         memory.replace_allocations(self._allocated)
         self._epochs.set_state(self._state)

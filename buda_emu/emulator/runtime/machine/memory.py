@@ -124,6 +124,9 @@ class Memory:
                 self.channels[queue.name] = Ram(view, flat=flat)
             else:
                 self.channels[queue.name] = Fifo(view, RingPointers(queue.entries), flat=flat)
+        channels = self.channels.values()
+        self.rings = [channel.ring for channel in channels if isinstance(channel, Fifo)]
+        self.rams = [channel for channel in channels if isinstance(channel, Ram)]
 
     def channel(self, name: str) -> Channel:
         """Return the queue or ram of that name. Raises HostError with the nearest names."""
@@ -179,6 +182,8 @@ class Memory:
         for store in {id(channel.view.store): channel.view.store for channel in self.channels.values()}.values():
             store.free()
         self.channels.clear()
+        self.rings.clear()
+        self.rams.clear()
 
     def _shared_stores(self) -> dict[str, TileStore]:
         """Return the stores of dual views: static rams with the same buffers share one (NETLIST 1.10). Raises
