@@ -40,9 +40,8 @@ class TensorValue:
 
     def __repr__(self) -> str:
         values = self.values()
-        low, high = float(values.min()), float(values.max())
-        t, rows, columns = values.shape
-        return f"<TensorValue {self.name}: {self.df} {t}x{rows}x{columns}, {low:.6g} to {high:.6g}>"
+        sizes = "x".join(map(str, values.shape))
+        return f"<TensorValue {self.name}: {self.df} {sizes}, {float(values.min()):.6g} to {float(values.max()):.6g}>"
 
     @property
     def name(self) -> str:
