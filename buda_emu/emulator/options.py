@@ -1,6 +1,7 @@
 """Options that the verbs and the functions of the Python API share: which programs run, on which chip, and how the work
 is done. Each is declared here, with its type and its help, and named once more where it acts."""
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, TypedDict, cast
@@ -13,7 +14,6 @@ from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.options import (
     Option,
     SettingsName,
-    bytes_of,
     integer_of,
     names_of,
     parse_natural,
@@ -118,6 +118,25 @@ def arch_word(word: Any) -> str | None:
         return None
     require_choice("arch", word.lower() if isinstance(word, str) else word, tuple(ARCHS))
     return word
+
+
+def bytes_of(value: Any) -> int | None:
+    """Convert a limit of memory, such as "8G", "512MiB" or a number of bytes, to bytes; None is no limit. Raises
+    HostError."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            return parse_size(value)
+        except HostError as error:
+            raise HostError(f"memory_limit {error}") from None
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise HostError(f"memory_limit must be a size such as '8G' or a number of bytes, not {value!r}") from None
+    if count < 0:
+        raise HostError(f"memory_limit must be 0 or more bytes, not {count}")
+    return count
 
 
 class Threads(TypedDict, total=False):

@@ -196,25 +196,6 @@ def integer_of(name: str, least: int, *, optional: bool = False) -> Callable[[ob
     return convert
 
 
-def bytes_of(value: Any) -> int | None:
-    """Convert a limit of memory, such as "8G", "512MiB" or a number of bytes, to bytes; None is no limit. Raises
-    HostError."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        try:
-            return parse_size(value)
-        except HostError as error:
-            raise HostError(f"memory_limit {error}") from None
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise HostError(f"memory_limit must be a size such as '8G' or a number of bytes, not {value!r}") from None
-    if count < 0:
-        raise HostError(f"memory_limit must be 0 or more bytes, not {count}")
-    return count
-
-
 def seconds_of(value: Any) -> float:
     """Return the seconds of a time limit. Raises HostError for what is no number above 0."""
     if not isinstance(value, (int, float)) or not value > 0:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.channel import Fifo
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
+from buda_emu.emulator.options import bytes_of
 from buda_emu.emulator.runtime.graph.chunk import Context, Recorder
 from buda_emu.emulator.runtime.graph.epochs import Epochs
 from buda_emu.emulator.runtime.graph.execute import Executor
@@ -28,7 +29,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.html_table import html_table
 from buda_emu.support.lazy import lazy
-from buda_emu.support.options import bytes_of, names_of, with_hints
+from buda_emu.support.options import names_of, with_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
