@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.netlist.program.parameters import values_for
 from buda_emu.netlist.program.settings import VariableValues
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -307,7 +308,8 @@ def outputs_of(net, seed, precision, listeners):
                 tensor = draw.standard_normal((queue.entries, *queue.blocking.element_shape)).astype(np.float32)
                 emulator.push(queue.name, tensor, slot=0 if queue.is_ram else None)
         for name in net.programs:
-            emulator.run(name, {"$p_loop_count": 1, "$p_microbatch_count": 1, "$p_zero_grad": True})
+            values = {"$p_loop_count": 1, "$p_microbatch_count": 1, "$p_zero_grad": True}
+            emulator.run(name, values_for(net.programs[name], values))
         return emulator.outputs()
 
 

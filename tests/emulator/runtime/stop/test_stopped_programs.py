@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import buda_emu as be
 from buda_emu.netlist.load import check_text
+from buda_emu.netlist.program.parameters import values_for
 from buda_emu.support.errors import STOP_KINDS
 from example_netlists import DIRECTORY
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
@@ -408,7 +409,7 @@ def test_broken_programs_stop_with_documented_errors(data):
                 emu.push(item.name, np.zeros(shape, np.uint32 if item.df.startswith("Raw") else np.float32))
         for name in emu.programs:
             try:
-                emu.run(name, {"$p_loop_count": 2})
+                emu.run(name, values_for(net.programs[name], {"$p_loop_count": 2}))
             except be.ProgramError as error:
                 stops.append((name, error))
             except (be.HostError, be.UnsupportedError):
