@@ -267,6 +267,11 @@ class Program(Sourced):
     name: str
     instructions: tuple[Instruction, ...] = ()
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Return the parameters that the program takes, as written, in order."""
+        return tuple(name for step in self.instructions if isinstance(step, Param) for name in step.names)
+
     def __repr__(self) -> str:
         return f"<Program {self.name}: {plural(len(self.instructions), 'instruction')}>"
 

@@ -1,6 +1,6 @@
 """Names in the sections beside the netlist: those of `test-config` and `performance-check` that the netlist does not
-have (V216), and keys that are nearly those of a section (V218). What stands under such a name is never used, and
-nothing else says so."""
+have (V216), keys that are nearly those of a section (V218), and test-args that nothing reads (V220). What stands under
+such a name is never used, and nothing else says so."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -9,7 +9,8 @@ from buda_emu.netlist import nodes
 from buda_emu.netlist.fields import OWN_SECTION, SECTIONS
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import DEFAULT, SectionReader, matches
-from buda_emu.spec.test_config import VENDOR_COMPARISONS
+from buda_emu.spec.test_config import OTHER_TEST_ARGS, PARAMETER_ARGS, VENDOR_COMPARISONS, key_of_parameter
+from buda_emu.spec.varinst import stored_name
 from buda_emu.support.checker.checks import TooManyFindingsError
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import replacing
@@ -21,6 +22,7 @@ _TOP_KEYS: Final = (*SECTIONS, OWN_SECTION, "test-config", "performance-check")
 _TEST_KEYS: Final = ("test-args", "io-config", *_CONFIGS)
 _IO_KEYS: Final = ("inputs", "outputs")
 MISSPELT: Final = "V218"
+UNREAD: Final = "V220"
 _PLAIN_CHARACTERS: Final = frozenset("_.-")  # besides letters and digits: "." is part of the names of copies
 
 
@@ -46,11 +48,12 @@ def key_findings(path: str, root: nodes.Mapping, *, strict: bool) -> list[Diagno
 
 
 def section_doubts(findings: Sequence[Diagnostic]) -> Iterator[str]:
-    """Yield a text for each finding of the checker about a key that looks like a misspelt section: what was to be
-    compared or checked under it is not."""
+    """Yield a text for each finding of the checker about a key that looks like a misspelt section or a test-arg that
+    nothing reads: what was to be compared, checked or run because of it is not."""
     for finding in findings:
-        if finding.rule == MISSPELT:
-            yield f"line {finding.line}: {finding.message} ({finding.hint})"
+        if finding.rule in (MISSPELT, UNREAD):
+            hint = f" ({finding.hint})" if finding.hint else ""
+            yield f"line {finding.line}: {finding.message}{hint}"
 
 
 class _Names(SectionReader):
@@ -81,6 +84,8 @@ class _Names(SectionReader):
         """Report the names that the netlist does not have."""
         for node, message, hint in (*_of_test_config(netlist), *_of_performance_checks(netlist)):
             self._add("V216", node, message, hint)
+        for node, message, hint in _of_test_args(netlist):
+            self._add(UNREAD, node, message, hint)
 
 
 _Problem = tuple[nodes.Node, str, str]  # the place, the message, a hint
@@ -98,6 +103,34 @@ def _of_test_config(netlist: Netlist) -> Iterator[_Problem]:
     for key in ("inputs", "outputs"):
         if isinstance(io_config, nodes.Mapping):
             yield from _of_list(io_config.find(key), f"io-config: {key}", "queue", names)
+
+
+def _of_test_args(netlist: Netlist) -> Iterator[_Problem]:
+    """Yield the keys of test-args that neither a parameter of the netlist's programs nor a harness of the vendor
+    reads."""
+    section = netlist.sections.get("test-config")
+    args = section.find("test-args") if isinstance(section, nodes.Mapping) else None
+    if not isinstance(args, nodes.Mapping):
+        return
+    parameters = [name for program in netlist.programs.values() for name in program.parameters]
+    conventional = [test_arg for test_arg, _ in PARAMETER_ARGS.values()]
+    legal = dict.fromkeys([*map(key_of_parameter, parameters), *conventional, *OTHER_TEST_ARGS])
+    for key, key_node, _ in args.items():
+        if key not in legal:
+            hint = _hint_for_arg(key, parameters, [name for name in legal if args.find(name) is None])
+            yield key_node, f"test-args: nothing reads {quote(key)}: it is ignored", hint
+
+
+def _hint_for_arg(key: str, parameters: Sequence[str], unused: Sequence[str]) -> str:
+    """Return the hint for a key of test-args that nothing reads: the key that sets the parameter of this name, else
+    the nearest of the keys that are not `unused` yet."""
+    for parameter in parameters:
+        name = stored_name(parameter)
+        if stored_name(key) in (name, name.removeprefix("p_")):
+            test_arg = key_of_parameter(parameter)
+            hint = f"{parameter} takes the value of '{test_arg}'"
+            return replacing(hint, key, test_arg) if test_arg in unused else hint
+    return near(key, unused)
 
 
 def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None]) -> Iterator[_Problem]:

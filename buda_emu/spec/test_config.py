@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final
 
+from buda_emu.spec.varinst import stored_name
 from buda_emu.support.records import dataclass
 
 COMPARISON_TYPES: Final = ("Exact", "AllClose", "AllCloseHw")
@@ -103,3 +104,28 @@ class Stimulus:
 
 VENDOR_STIMULUS: Final = Stimulus("uniform", 0.001, 2.0)
 """The stimulus of the vendor's default file, for every queue (NETLIST 5)."""
+
+
+PARAMETER_ARGS: Final[Mapping[str, tuple[str, str]]] = {
+    "p_microbatch_count": ("microbatch_count", "1"),
+    "p_loop_count": ("microbatch_count", "1"),
+    "p_microbatch_size": ("microbatch_size", "1"),
+    "p_zero_grad": ("zero_grad", "1"),
+    "p_cache_write_index": ("cache_write_index", "0"),
+    "p_inner_increment": ("inner_increment", "0"),
+    "p_inner_loop_count": ("inner_loop_count", "1"),
+    "p_outer_increment": ("outer_increment", "0"),
+    "p_outer_loop_count": ("outer_loop_count", "1"),
+}
+"""What the harnesses give: a parameter follows the test-arg of this name, else it has this value."""
+OTHER_TEST_ARGS: Final = ("minibatch_count", "program_loop_count", "sequence_length", "sequence_lenth", "head_size")
+"""Test-args beside those of parameters that the vendor's harnesses read (NETLIST 5)."""
+
+
+def key_of_parameter(parameter: str) -> str:
+    """Return the key of test-args that a parameter of a program follows. One that no harness knows follows the key of
+    its name without `$` and `p_`."""
+    name = stored_name(parameter)
+    if name in PARAMETER_ARGS:
+        return PARAMETER_ARGS[name][0]
+    return name.removeprefix("p_")

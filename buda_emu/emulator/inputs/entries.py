@@ -7,9 +7,10 @@ from buda_emu.emulator.options import parameter_texts
 from buda_emu.emulator.runtime.machine.listeners import Journal
 from buda_emu.netlist.model import Execute, Loop, Netlist, Program
 from buda_emu.netlist.program.interpreter import GatheredExecutes, Interpreter, StepBudget
-from buda_emu.netlist.program.parameters import HARNESS, no_program, parameter_names, with_declared_names
+from buda_emu.netlist.program.parameters import no_program, parameter_names, with_declared_names
 from buda_emu.netlist.program.settings import ALL_SETTINGS, Variables
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
+from buda_emu.spec.test_config import PARAMETER_ARGS, key_of_parameter
 from buda_emu.spec.varinst import immediate, stored_name
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.options import names_of
@@ -60,9 +61,8 @@ def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]
     values: dict[str, str] = {}
     for name in parameter_names(programs):
         bare = stored_name(name)
-        test_arg_name = bare.removeprefix("p_")
-        test_arg, value = HARNESS.get(bare, (test_arg_name, "1" if bare in counts else "0"))
-        values[name] = test_args.get(test_arg, value)
+        _, value = PARAMETER_ARGS.get(bare, ("", "1" if bare in counts else "0"))
+        values[name] = test_args.get(key_of_parameter(name), value)
     return values
 
 

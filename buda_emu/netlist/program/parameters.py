@@ -3,26 +3,13 @@
 from collections.abc import Container, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from buda_emu.netlist.model import Netlist, Param, Program
+from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.variants import LOOP
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.options import SettingsName
 
 T = TypeVar("T")
-
-HARNESS: Final[Mapping[str, tuple[str, str]]] = {
-    "p_microbatch_count": ("microbatch_count", "1"),
-    "p_loop_count": ("microbatch_count", "1"),
-    "p_microbatch_size": ("microbatch_size", "1"),
-    "p_zero_grad": ("zero_grad", "1"),
-    "p_cache_write_index": ("cache_write_index", "0"),
-    "p_inner_increment": ("inner_increment", "0"),
-    "p_inner_loop_count": ("inner_loop_count", "1"),
-    "p_outer_increment": ("outer_increment", "0"),
-    "p_outer_loop_count": ("outer_loop_count", "1"),
-}
-"""What the harnesses give: a parameter follows the test-arg of this name, else it has this value."""
 
 
 class Cache(NamedTuple):
@@ -55,9 +42,7 @@ def parameter_names(programs: Iterable[Program]) -> dict[str, None]:
     """Return every parameter that the programs take, as written, in order."""
     names: dict[str, None] = {}
     for program in programs:
-        for instruction in program.instructions:
-            if isinstance(instruction, Param):
-                names.update(dict.fromkeys(instruction.names))
+        names.update(dict.fromkeys(program.parameters))
     return names
 
 

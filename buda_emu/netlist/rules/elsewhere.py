@@ -214,6 +214,17 @@ rule(
     "NETLIST 5, 6",
 )
 rule(
+    "V220",
+    "W",
+    "a key of test-args that nothing reads",
+    "A parameter of a program follows one key of `test-args`: $p_loop_count and $p_microbatch_count follow "
+    "`microbatch_count`, others the key of their name without $ and p_. The vendor's tests read some more keys. Any "
+    "other is ignored, and the parameter that was meant keeps its default: a loop then runs once.",
+    "test-args: {p_loop_count: 4}",
+    "test-args: {microbatch_count: 4}",
+    "NETLIST 3.7, 5",
+)
+rule(
     "V218",
     "W",
     "a key that looks like a misspelt section",

@@ -30,7 +30,7 @@ READING = {
     "V181", "V182", "V183", "V184", "V185", "V186", "V187", "V188", "V189", "V190", "V191",
 }  # fmt: skip
 # Found in sections that tests read: test-config and performance-check.
-SECTIONS = {"V200", "V201", "V202", "V203", "V204", "V205", "V206", "V207", "V216", "V218"}
+SECTIONS = {"V200", "V201", "V202", "V203", "V204", "V205", "V206", "V207", "V216", "V218", "V220"}
 # Found in comments, by buda_emu.netlist.ignores.
 COMMENTS = {"V210"}
 

@@ -5,8 +5,12 @@ from random import Random
 
 import pytest
 
+from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.netlist.fixes import apply_fixes
 from buda_emu.netlist.load import check_text
+from buda_emu.netlist.program.parameters import parameter_names
+from buda_emu.netlist.test_names import section_doubts
+from buda_emu.spec.test_config import key_of_parameter
 from netlist.netlist_texts import NETLIST
 from netlist.rules import bases
 from netlist.rules.cases import underlined
@@ -132,6 +136,54 @@ def test_keys_that_are_like_no_section_are_notes(section):
     assert findings(section, rule="V218") == []
 
 
+PARAMETERS = NETLIST.replace("param: [$p_count]", "param: [$p_count, $p_loop_count, $p_inner_increment]")
+UNREAD = {
+    "p_count: 2": "$p_count takes the value of 'count'",
+    "$p_count: 2": "$p_count takes the value of 'count'",
+    "cuont: 2": "did you mean 'count'?",
+    "p_loop_count: 2": "$p_loop_count takes the value of 'microbatch_count'",
+    "loop_count: 2": "$p_loop_count takes the value of 'microbatch_count'",
+    "p_inner_increment: 2": "$p_inner_increment takes the value of 'inner_increment'",
+    "microbatch_cont: 2": "did you mean 'microbatch_count'?",
+    "notes: 2": "",
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("entry", "hint"), UNREAD.items())
+def test_a_test_arg_that_nothing_reads_is_a_warning_with_the_key_that_was_meant(entry, hint, strict):
+    section = f"test-config: {{test-args: {{{entry}}}}}\n"
+    (finding,) = findings(section, PARAMETERS, strict=strict, rule="V220")
+    key = entry.partition(":")[0]
+    assert (finding.severity, underlined(finding), finding.hint) == ("warning", key, hint)
+    (doubt,) = section_doubts([finding])
+    assert key in doubt
+    assert hint in doubt
+    assert not doubt.endswith("()")
+
+
+def test_a_key_that_is_there_already_is_not_offered_for_a_test_arg():
+    section = "test-config: {test-args: {p_loop_count: 2, microbatch_count: 3}}\n"
+    (finding,) = findings(section, PARAMETERS, rule="V220")
+    assert (finding.hint, finding.fix) == ("$p_loop_count takes the value of 'microbatch_count'", None)
+
+
+def test_what_a_parameter_follows_is_what_it_gets():
+    programs = list(check_text(PARAMETERS, "net.yaml", "wormhole_b0").netlist.programs.values())
+    names = parameter_names(programs)
+    args = {key_of_parameter(name): str(number) for number, name in enumerate(names, 2)}
+    assert list(default_parameters(programs, args).values()) == list(args.values())
+    assert (
+        findings(f"test-config: {{test-args: {{{', '.join(f'{key}: 1' for key in args)}}}}}\n", PARAMETERS, rule="V220")
+        == []
+    )
+
+
+@pytest.mark.parametrize("key", ["minibatch_count", "program_loop_count", "sequence_lenth", "head_size", "zero_grad"])
+def test_test_args_that_the_tests_of_the_vendor_read_are_fine(key):
+    assert findings(f"test-config: {{test-args: {{{key}: 1}}}}\n", rule="V220") == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "meant"),
     [
@@ -170,5 +222,5 @@ def test_public_netlists_name_what_they_have_but_for_a_few(corpus):
             result = check_text(text, path.name)
             rules = [item.rule for item in result.diagnostics]
             counts[path.name] += rules.count("V216")
-            assert not {"V207", "V218"} & set(rules), path
+            assert not {"V207", "V218", "V220"} & set(rules), path
     assert +counts == PUBLIC

@@ -9,7 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.arithmetic.formats import float_state
-from buda_emu.netlist.program.parameters import HARNESS
+from buda_emu.spec.test_config import PARAMETER_ARGS
 from buda_emu.support.errors import HostWarning
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -158,7 +158,7 @@ def test_a_run_whose_floats_cannot_be_made_exact_is_none(looped, monkeypatch):
 
 
 @pytest.mark.parametrize("start", ["run", "run_async"])
-@pytest.mark.parametrize("name", ["nope", *sorted(HARNESS)])
+@pytest.mark.parametrize("name", ["nope", *sorted(PARAMETER_ARGS)])
 def test_a_netlist_without_parameters_refuses_all_in_any_spelling(load, start, name):
     programs = [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))]
     source = text([queue("a"), queue("o", "n")], [graph("g", op("n", "nop", ["a"]))], programs)
