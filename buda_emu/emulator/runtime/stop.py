@@ -8,7 +8,7 @@ from itertools import chain
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.options import MORE_MEMORY_IN_PYTHON
 from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, Traffic
-from buda_emu.netlist.flow.walk import WRAP
+from buda_emu.netlist.flow.pointers import WRAP
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue, QueueSettings
 from buda_emu.netlist.program.settings import Place, instruction_text
 from buda_emu.support.checker.text import plural

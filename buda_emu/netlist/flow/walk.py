@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from buda_emu.netlist.flow.epochs import EpochQueues, Surroundings
+from buda_emu.netlist.flow.pointers import Moves
 from buda_emu.netlist.flow.variables import (
     IMPOSSIBLE,
     KnownSettings,
@@ -50,10 +51,8 @@ UNREAD = "V282"
 FULL = "V283"
 ENDLESS = "V284"
 AGAIN = "V285"
-WRAP = "V286"
 LEAVES = "V287"
 KEPT = "V290"
-SKIPS = "V292"
 _LOOKED_AT = 64  # inputs of one epoch whose entries are checked
 _MOST_SLOTS = 4096  # entries of the largest queue whose written slots are remembered
 
@@ -68,6 +67,7 @@ class Channels:
         self._program = program
         self._blind = False
         self._notes = notes
+        self._moves = Moves(notes)
         self._rings: dict[str, RingPointers | None] = {}  # by queue that ops feed; None if not known
         self._written: dict[str, int] = {}  # by queue with a known ring: a bit for each slot that was written
         self._seen: dict[str, KnownSettings] = {}  # the latest settings of each queue and ram in this run
@@ -162,7 +162,6 @@ class Channels:
         none.
         """
         text = step.out
-        by, wrap = moved
         for name in self._bound.get(text, ()):
             self._seen[name] = settings = self._seen[name].with_variable(text, value)
             queue = self._queues[name]
@@ -171,15 +170,10 @@ class Channels:
                 continue
             ring = self.ring(name)
             source = settings.source
-            if by is not None and by > 1 and settings.still and source.rd_ptr_local == text:
-                message = f"moves on by {by} entries of {name}, but an execute reads one: prologue or epilogue is set"
-                self._notes.add(SKIPS, operand_mark(step, 2), message, about=name)
+            self._moves.note(step, queue, settings, moved)
             moves = [field for field in ("rd_ptr_local", "rd_ptr_global") if getattr(source, field) == text]
             if ring is not None and moves:
                 self._move(ring, name, moves, value)
-            if wrap is not None and wrap > 0 and source.rd_ptr_global == text and wrap % (2 * queue.entries):
-                message = f"{text} is wrapped at {wrap}, the pointers of {name} run modulo {2 * queue.entries}"
-                self._notes.add(WRAP, operand_mark(step, 3), message, "wrap at twice the entries", name)
 
     def _require_reach(self, queue: Queue, settings: KnownSettings, text: str, value: Value, place: Mark) -> None:
         """Note pointers of a queue or ram that follow the variable `text` out of their range: slots of a ram, not
@@ -222,6 +216,8 @@ class Channels:
         """Run an epoch: reads, writes and pops of all its inputs (NETLIST 4.3 step 4). `popping` holds the queues in
         its settings."""
         place = step.at("graph_name")
+        for name in epoch.reads:
+            self._moves.read(name, epoch.input_count)
         for name in sorted(epoch.reads - epoch.local):
             self._read(name, epoch.input_count, place, pops=name in popping)
         for name in sorted(epoch.writes):

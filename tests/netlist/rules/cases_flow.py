@@ -35,11 +35,13 @@ def replaced(old: str, new: str) -> tuple[Edit, ...]:
     return (("", old, new),)
 
 
+TWO_INPUTS: tuple[Edit, ...] = (("", "input_count: 1", "input_count: 2"), ("", COUNTED, "[$lp, incwrap, 2, 4]"))
+
 CASES: tuple[Case, ...] = (
     Case("V270", b.COPY, replaced("[$lp, incwrap, $c_one", "[$lp, incwrap, $c_on"), "$c_on"),
     Case("V270", b.COPY, replaced("{rd_ptr_local: $lp", "{rd_ptr_local: $lp, prologue: $no"), "$no"),
     Case("V270", b.COPY, replaced(LOOP, "    - loop: $n\n"), "$n", near=replaced(LOOP, "    - loop: $c_one\n")),
-    Case("V270", b.COPY, replaced("[$c_one, set, 1]", "[$c_two, inc, 1]"), "$c_two"),
+    Case("V270", b.COPY, replaced("set, 1]\n", "set, 1]\n    - varinst: [$c_two, inc, 1]\n"), "$c_two"),
     Case("V271", b.COPY, replaced(COUNTED, "[$lp, incwrap, $c_one, four]"), "four"),
     Case("V271", b.COPY, replaced(COUNTED, "[$lp, inc, $c_one, 4]"), "varinst"),
     Case("V271", b.COPY, replaced(COUNTED, "[$lp, incwrap, $c_one, 0]"), "varinst"),
@@ -78,6 +80,12 @@ CASES: tuple[Case, ...] = (
         LOOP, f"{LOOP}{LOCAL_VARIABLE}".replace("var", "staticvar", 1))),
     Case("V286", b.COPY, replaced(WRAPPED, "[$gp, incwrap, $c_one, 2]"), "2", near=replaced(
         WRAPPED, "[$gp, incwrap, $c_one, 8]")),
+    Case("V286", b.COPY, replaced(COUNTED, "[$lp, incwrap, $c_one, 3]"), "3", near=replaced(
+        COUNTED, "[$lp, incwrap, $c_one, 2]")),
+    Case("V293", b.COPY, replaced(COUNTED, "[$lp, incwrap, 2, 4]"), "2"),
+    Case("V293", b.COPY, replaced(COUNTED, "[$lp, inc, 3]"), "3", near=replaced(COUNTED, "[$lp, inc, 1]")),
+    Case("V293", b.COPY, TWO_INPUTS, "$c_one", near=(*TWO_INPUTS, *replaced(WRAPPED, "[$gp, incwrap, 2, 4]"))),
+    Case("V293", b.COPY, replaced("[$c_one, set, 1]", "[$c_one, set, 0]"), "$c_one"),
     Case("V287", b.ADD, replaced("    - endloop\n", "    - varinst: [$z, inc, 1]\n    - endloop\n"), "varinst",
         near=replaced("    - endloop\n", "    - varinst: [$z, incwrap, 1, 1]\n    - endloop\n")),
     Case("V288", b.COPY, (("a", "0x10100000", "0x10100010"),), "[[0, 0x10100010]]", near=(

@@ -5,6 +5,7 @@ from netlist.rules.cases import Case
 
 INPUTS = "inputs: [x, sp]"
 WRAP = ("", "[$gp, incwrap, $c_one, 4]", "[$gp, incwrap, $c_one, 6]")
+LOCAL_WRAP = ("", "[$lp, incwrap, $c_one, 4]", "[$lp, incwrap, $c_one, 6]")
 BLOCK = ("rc", "out_df: Float16_b", "out_df: Bfp8_b")
 READ_BLOCK = ("sp", "in_df: [Float16_b, Float16_b]", "in_df: [Bfp8_b, Float16_b]")
 LAST_STEP = (
@@ -19,13 +20,15 @@ O_ADDRESS = "0x10f00000"
 EMPTY = ("", "devices:", "buda-emu:\ndevices:")
 OWN = ("", "devices:", "buda-emu: {undefined: stop}\ndevices:")
 
+TWO_INPUTS = (("", "input_count: 1", "input_count: 2"), ("", "[$c_one, set, 1]", "[$c_one, set, 2]"))
+
 CASES: tuple[Case, ...] = (
     Case(  # a result queue
-        "V208", b.COPY, (("", "input_count: 1", "input_count: 2"), ("o", "entries: 2", "entries: 1")), "1",
+        "V208", b.COPY, (*TWO_INPUTS, ("o", "entries: 2", "entries: 1")), "1",
         near=(("", "input_count: 1", "input_count: 2"),),
     ),
     Case(  # a streamed queue: batches of 2 do not divide 3 entries
-        "V208", b.COPY, (("", "input_count: 1", "input_count: 2"), ("a", "entries: 2", "entries: 3"), WRAP), "3",
+        "V208", b.COPY, (*TWO_INPUTS, ("a", "entries: 2", "entries: 3"), WRAP, LOCAL_WRAP), "3",
         near=(
             ("", "input_count: 1", "input_count: 2"), ("a", "entries: 2", "entries: 3"), WRAP,
             ("", "a: {rd_ptr_local", "a: {prologue: true, rd_ptr_local"),

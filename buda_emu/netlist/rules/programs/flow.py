@@ -1,5 +1,5 @@
 """Rules that the walk of a program checks (buda_emu.netlist.flow): V126, V270-V276, V278, V282-V287, V289, V290,
-V292."""
+V292, V293."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -137,7 +137,8 @@ rule(
     "W",
     "a queue's pointer is wrapped at another place than the queue's",
     "The pointers of a queue run modulo twice its entries, so that full and empty differ. A variable that "
-    "rd_ptr_global names and that incwrap wraps elsewhere loses its place there. Rams wrap at their entries.",
+    "rd_ptr_global names and that incwrap wraps elsewhere loses its place there, and one that only rd_ptr_local names "
+    "goes on with another entry unless it wraps at a multiple of the entries. Rams wrap at their entries.",
     "varinst: [$gptr, incwrap, 1, 4] for a queue of 4 entries",
     "varinst: [$gptr, incwrap, 1, 8] for a queue of 4 entries",
     "NETLIST 4.1, 4.3",
@@ -182,9 +183,20 @@ rule(
     "x: {prologue: false, rd_ptr_local: $lptr, ...} and varinst: [$lptr, incwrap, 64, 256]",
     "NETLIST 4.4",
 )
+rule(
+    "V293",
+    "W",
+    "a queue's pointer moves on by another number of entries than are read",
+    "An execute reads as many entries of a queue as its graph has inputs, beginning at rd_ptr_local. A variable that "
+    "moves on by less or more reads entries again or leaves some out, and no value shows it. rd_ptr_global alone may "
+    "move by a multiple, which pops the entries of several executes.",
+    "varinst: [$lptr, incwrap, 2, 12] for a graph of input_count 3",
+    "varinst: [$lptr, incwrap, 3, 12] for a graph of input_count 3",
+    "NETLIST 4.3, 5.4",
+)
 WALKED: Final = (
     "V126", "V270", "V271", "V272", "V273", "V274", "V275", "V276", "V278",
-    "V282", "V283", "V284", "V285", "V286", "V287", "V289", "V290", "V292",
+    "V282", "V283", "V284", "V285", "V286", "V287", "V289", "V290", "V292", "V293",
 )  # fmt: skip
 _FOLLOWS: Final = {"V290": ("V283",)}  # a queue that is never popped, from one that gets full
 
