@@ -38,20 +38,25 @@ class Surroundings:
                     self._writers.setdefault(name, set()).add(program.name)
 
     def _queues_without_pops(self) -> frozenset[str]:
-        """Return the queues from op to op of which no program pops an entry: no varinst moves rd_ptr_global, it has no
-        autoincrement, and no allocation resets it (NETLIST 3.6)."""
+        """Return the queues that ops read and of which no program pops an entry: no varinst moves rd_ptr_global, no
+        caller sets it, it has no autoincrement, and no allocation resets it (NETLIST 3.6). Of those that the host
+        fills, only the ones that programs read on from entry to entry: tests read others where they are, once."""
         named: set[str] = set()
         popped: set[str] = set()
+        streamed: set[str] = set()
         for program in self.netlist.programs.values():
-            changed = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}
+            written = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}
+            changed = written.union(map(stored_name, program.parameters))
             for step in program.instructions:
                 if isinstance(step, Allocate):
                     popped.update(step.queues)
                 elif isinstance(step, Execute):
                     named.update(settings.queue for settings in step.queue_settings)
                     popped.update(settings.queue for settings in step.queue_settings if _pops(settings, changed))
-        read_again = (named - popped) & self.read_by_ops
-        return frozenset(name for name in read_again if _leads_from_op_to_op(self.netlist.queues[name]))
+                    streamed.update(settings.queue for settings in step.queue_settings if _streams(settings, written))
+        queues = self.netlist.queues
+        kept = (name for name in (named - popped) & self.read_by_ops if not queues[name].is_ram)
+        return frozenset(name for name in kept if name in streamed or not queues[name].host_fed)
 
     def epochs_in(self, instructions: Iterable[Instruction]) -> Iterable["EpochQueues"]:
         """Return the epochs of which these instructions execute a graph, each once."""
@@ -66,9 +71,17 @@ class Surroundings:
         return not queue.host_fed and not queue.is_ram and self._writers.get(queue.name, set()) <= {program}
 
 
-def _leads_from_op_to_op(queue: Queue) -> bool:
-    """Return whether a queue that ops read is filled by an op, too, and is no ram."""
-    return not queue.is_ram and not queue.host_fed
+def _streams(settings: QueueSettings, written: Container[str]) -> bool:
+    """Return whether a queue is read on from entry to entry: without prologue and epilogue, at one of the variables
+    `written`."""
+    text = settings.rd_ptr_local
+    still = not (_is_false(settings.prologue) and _is_false(settings.epilogue))
+    return not still and is_variable(text) and stored_name(text) in written
+
+
+def _is_false(text: str) -> bool:
+    """Return whether the text of a flag of settings is certain to mean false."""
+    return text.lower() in ("false", "0")
 
 
 def _pops(settings: QueueSettings, changed: Container[str]) -> bool:

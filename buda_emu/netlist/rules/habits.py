@@ -1,4 +1,4 @@
-"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212, V217, V219;
+"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212, V217, V219, V221;
 stage W)."""
 
 import re
@@ -412,6 +412,33 @@ def _address_nodes(queue: Queue) -> Iterator[Scalar]:
             address = allocation.items[1]
         if isinstance(address, Scalar):
             yield address
+
+
+@queue_check(
+    rule(
+        "V221",
+        "W",
+        "a queue or ram that the host fills and no op reads",
+        "The host writes it, and nothing depends on what it holds. Most likely an op reads another queue than was "
+        "meant. The memory of dual-view rams is read under the names of their views.",
+        "inputs: [x, w] beside queues x, w and a ram `bias` of the host",
+        "inputs: [x, w, bias]",
+        "docs/netlists/check.md",
+    )
+)
+def host_data_is_read(ctx: Context, queue: Queue) -> Findings:
+    """Warn of a queue or ram that the host fills and that no op reads under any of its names."""
+    if not queue.host_fed or queue.name in ctx.readers or ctx.doubtful or ctx.broken:
+        return
+    known = ctx.queues.keys() | ctx.ops.keys()
+    if queue.alias or _has_view(ctx, queue) or not ctx.readers.keys() <= known:
+        return
+    yield Finding(queue.at(), "is filled by the host, and no op reads it")
+
+
+def _has_view(ctx: Context, queue: Queue) -> bool:
+    """Return whether another ram is a view of this one."""
+    return any(other.alias in (queue.name, queue.written_name) for other in ctx.queues.values() if other.alias)
 
 
 # Found while a netlist is read, or not checked

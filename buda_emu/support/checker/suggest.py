@@ -2,8 +2,9 @@
 
 Words are tried in this order: the same word but for case, hyphens and letters that look alike; the same word but for
 underscores, hyphens and blanks, which may be there or not; a synonym from another system; the only word that begins
-with it; the word with the smallest distance (Damerau and Levenshtein: a letter more, less, other, or two exchanged).
-Where two are equally near, none is suggested.
+with it; the word with the smallest distance (Damerau and Levenshtein: a letter more, less, other, or two exchanged);
+the only word of the same parts of which some are shortened, as in `relu_en` for `relu_enable`. Where two are equally
+near, none is suggested.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ from buda_emu.support.checker.fix import replacing
 _MAX_WORD = 60  # nobody misspells a longer one
 _MAX_CANDIDATES = 60  # comparing is slow, and a document may have thousands of names
 _LEAST_BEGINNING = 3  # letters that are enough to tell a word
+_LEAST_PART = 2  # letters that are enough for a part of a word, as `en`
 _ALIKE = str.maketrans({"l": "1", "i": "1", "o": "0", "-": "_", " ": "_"})
 
 _SAME = (
@@ -47,6 +49,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
         or _synonym(word, candidates)
         or _beginning(word, candidates)
         or _closest(word, candidates)
+        or _shortened(word, candidates)
     )
 
 
@@ -140,6 +143,36 @@ def _beginning(word: str, words: list[str]) -> str:
     lower = word.lower()
     matches = {name for name in words if name.lower().startswith(lower)}
     return matches.pop() if len(matches) == 1 else ""
+
+
+def _shortened(word: str, words: list[str]) -> str:
+    """Return the only word of as many parts, between underscores and hyphens, each of which begins as that of this word
+    does and as long as the shorter goes; "" where there is none or several are."""
+    parts = _parts(word)
+    if len(parts) < 2:
+        return ""
+    first = parts[0][:1]
+    matches = {name for name in words if name[:1].lower() == first and _begin_alike(parts, _parts(name))}
+    return matches.pop() if len(matches) == 1 else ""
+
+
+def _parts(word: str) -> list[str]:
+    """Return the parts of a word between underscores, hyphens and blanks, in small letters."""
+    return word.lower().replace("-", "_").replace(" ", "_").split("_")
+
+
+def _begin_alike(first: list[str], second: list[str]) -> bool:
+    """Return whether two words have as many parts, and one of each two parts is the other or begins it with two letters
+    or more."""
+    if len(first) != len(second):
+        return False
+    pairs = zip(first, second, strict=True)
+    return all(left == right or _begins(left, right) or _begins(right, left) for left, right in pairs)
+
+
+def _begins(start: str, word: str) -> bool:
+    """Return whether a part of at least two letters, and no digits, is the beginning of another."""
+    return len(start) >= _LEAST_PART and start.isalpha() and word.startswith(start)
 
 
 def _closest(word: str, words: list[str]) -> str:

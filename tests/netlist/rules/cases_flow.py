@@ -92,6 +92,9 @@ CASES: tuple[Case, ...] = (
         ("a", "0x10100000", "0x10100020"),)),
     Case("V289", b.ADD, replaced(RAM, RAM.replace("true", "true, zero: true")), "true"),
     Case("V290", b.IN_TURN, replaced(f"{LOCAL}, rd_ptr_global: $gp", f"{LOCAL}, rd_ptr_global: 0"), "0"),
+    Case("V290", b.COPY, replaced("    - varinst: [$gp, incwrap, $c_one, 4]\n", ""), "$gp", near=(
+        *replaced("    - varinst: [$gp, incwrap, $c_one, 4]\n", ""), *replaced("{$lp: 0, $gp: 0}", "{$lp: 0}"),
+        *replaced("[$p_n]", "[$p_n, $gp]"))),
     Case("V291", b.ADD, (DECLARED, *replaced("    - endloop\n", f"    - endloop\n{BEHIND}")), "varinst",
         near=(DECLARED, *replaced("    - endloop\n", f"{BEHIND}    - endloop\n"))),
     Case("V291", b.ADD, replaced("    - endloop\n", "    - endloop\n    - var: [$c_two]\n"), "var"),

@@ -34,6 +34,10 @@ CASES: tuple[Case, ...] = (
             ("", "a: {rd_ptr_local", "a: {prologue: true, rd_ptr_local"),
         ),
     ),
+    Case(
+        "V221", b.COPY, (("o", "  o: {", f"{b.queue('lonely', at='[4, 0x10000000]')}\n  o: {{"),), "lonely",
+        near=(("o", "  o: {", f"{b.queue('lonely', 'cp', b.BLOCK, at='[4, 0x10000000]')}\n  o: {{"),),
+    ),
     Case("V211", b.COPY, (("a", "entries: 2", "entries: 4, entries: 2"),), "entries"),
     Case(
         "V211", b.COPY, (("o", "entries: 2", "grid_size: [2, 2], entries: 2"),), "grid_size",

@@ -36,6 +36,11 @@ from buda_emu.support.checker.suggest import SYNONYMS, distance, near, nearest, 
         ("grid_loc_", ["grid_loc", "grid_size"], "grid_loc"),
         ("fp16b", ["Float16", "Float16_b"], "Float16_b"),
         ("leaky relu", ["lrelu", "exp"], "lrelu"),
+        ("relu_enable", ["relu_en", "relu_mode"], "relu_en"),
+        ("stochastic-rounding-mode", ["stoch_rnd_mode"], ""),  # rnd does not begin rounding
+        ("math_fid", ["math_fidelity", "math_op"], "math_fidelity"),
+        ("queue_1000", ["queue_10"], ""),  # a number is not shortened
+        ("grid_position", ["grid_po", "grid_posit"], ""),
         ("q11", ["q_11", "q1_1"], ""),  # both are it without underscores
         ("___", ["_"], ""),
         ("cat", ["bat", "hat"], ""),  # nobody knows which

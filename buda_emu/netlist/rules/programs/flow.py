@@ -167,8 +167,8 @@ rule(
     "V290",
     "W",
     "the entries of a queue are never popped",
-    "An op fills it and an op reads it, but rd_ptr_global stays where it is and global_rdptr_autoinc is 0: when"
-    " all entries are written, the next one has no room.",
+    "An op or the host fills it and ops read it on and on, but rd_ptr_global stays where it is and "
+    "global_rdptr_autoinc is 0: when all entries are written, the next one has no room.",
     "q: {rd_ptr_local: $lptr, rd_ptr_global: $c_zero} in a loop",
     "q: {rd_ptr_local: $lptr, rd_ptr_global: $gptr} with a varinst that moves $gptr",
     "NETLIST 4.1, 4.3",
