@@ -147,13 +147,15 @@ STOP_KINDS: Mapping[str, str] = {
 
 
 class UnsupportedError(BudaError):
-    """Raised for a construct that is understood but not emulated. `what` names it where programs may ask for it."""
+    """Raised for a construct that is understood but not emulated. `what` names it where programs may ask for it, `rule`
+    is the rule of the checker that refuses it as well, "" if none does."""
 
     exit_code: ClassVar[int] = Exit.UNSUPPORTED
 
-    def __init__(self, message: str, what: str = "") -> None:
+    def __init__(self, message: str, what: str = "", rule: str = "") -> None:
         super().__init__(message)
         self.what = what
+        self.rule = rule
 
 
 class InternalError(BudaError):

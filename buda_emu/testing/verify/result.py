@@ -244,15 +244,18 @@ class TestRun:
 
 @contextmanager
 def refusals(precision: Precision) -> Generator[None, None, None]:
-    """Add a hint about another precision to an UnsupportedError of a run in precision "device"."""
+    """Add a hint to an UnsupportedError of a run in precision "device": where the checker finds what the chip refuses,
+    too, else another precision."""
     try:
         yield
     except UnsupportedError as error:
         if precision != "device":
             raise
-        raise UnsupportedError(
-            f"{error}\nprecision device does not run it; --precision format tests what the reference computes instead"
-        ) from error
+        if error.rule:
+            hint = f"the chip refuses it, too: `buda-emu check --strict` shows where ({error.rule})"
+        else:
+            hint = "precision device does not run it; --precision format tests what the reference computes instead"
+        raise UnsupportedError(f"{error}\n{hint}", error.what, error.rule) from error
 
 
 def rounding_warnings() -> AbstractContextManager[list[str]]:

@@ -39,8 +39,8 @@ from buda_emu.support.checker.suggest import SYNONYMS, distance, near, nearest, 
         ("relu_enable", ["relu_en", "relu_mode"], "relu_en"),
         ("stochastic-rounding-mode", ["stoch_rnd_mode"], ""),  # rnd does not begin rounding
         ("math_fid", ["math_fidelity", "math_op"], "math_fidelity"),
-        ("queue_1000", ["queue_10"], ""),  # a number is not shortened
-        ("grid_position", ["grid_po", "grid_posit"], ""),
+        ("q_100000", ["q_10"], ""),  # a number is not shortened
+        ("grid_position", ["grid_po", "grid_pos"], ""),
         ("q11", ["q_11", "q1_1"], ""),  # both are it without underscores
         ("___", ["_"], ""),
         ("cat", ["bat", "hat"], ""),  # nobody knows which

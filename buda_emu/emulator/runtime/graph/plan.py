@@ -301,7 +301,8 @@ class _Builder:
         if self._core is not None and label != spec.df:
             raise UnsupportedError(
                 f"op {spec.input} writes {label} into {spec.type} {queue} of {spec.df}: precision device does not read "
-                "the bits of one format as another (V079)"
+                "the bits of one format as another (V079)",
+                rule="V079",
             )
         self._steps.append(Push(queue, value, tile_map, label))
         if self._labels.get(queue) == FORWARD:

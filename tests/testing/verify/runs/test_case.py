@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from buda_emu.emulator.inputs.reference import ContentFiles
+from buda_emu.netlist.load import check_text
 from buda_emu.support.errors import InternalError
 from buda_emu.testing.verify.runs import run_case as compare_outputs
 from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished_result
@@ -177,6 +178,16 @@ def test_what_the_device_refuses_is_told_with_the_way_out(per_op):
     first, hint = result.message.splitlines()
     assert first.startswith("op n: Fp8_e4m3 is a format of blackhole, which wormhole_b0 does not have")
     assert hint == "precision device does not run it; --precision format tests what the reference computes instead"
+    assert judged(body, per_op=per_op, precision="format").outputs
+
+
+@pytest.mark.parametrize("per_op", [False, True])
+def test_what_the_checker_refuses_as_well_is_told_with_the_checker(per_op):
+    body = nop("Float16_b").replace("out_df: Float16_b", "out_df: Bfp8_b")
+    assert "V079" in {item.rule for item in check_text(body).diagnostics}
+    result = judged(body, per_op=per_op)
+    assert result.status == "unsupported"
+    assert result.message.splitlines()[-1] == "the chip refuses it, too: `buda-emu check --strict` shows where (V079)"
     assert judged(body, per_op=per_op, precision="format").outputs
 
 
