@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from buda_emu.netlist.load import looks_like_netlist
+from buda_emu.netlist.load import YAML_SUFFIXES, looks_like_netlist
 from buda_emu.support.errors import HostError
 from buda_emu.support.screen import harmless, on_one_line, plain
 
 if TYPE_CHECKING:
     from buda_emu.testing.verify.result import CaseResult
 
-_SUFFIXES = (".yaml", ".yml")
 _OPTION = "buda_emu"
 _INI = "buda_emu_netlists"
 
@@ -65,7 +64,7 @@ def _parse_options(options: str, name: str) -> argparse.Namespace:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "NetlistFile | None":
     """Return a collector for a netlist, None for any other file and for netlists outside of the chosen folders."""
-    if file_path.suffix not in _SUFFIXES:
+    if file_path.suffix.lower() not in YAML_SUFFIXES:
         return None
     files, folders = _chosen_paths(parent.config)
     is_below = any(folder in file_path.parents for folder in folders)

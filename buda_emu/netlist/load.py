@@ -135,7 +135,8 @@ def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netli
     raise NetlistError(render(diagnostics), diagnostics)
 
 
-_NAMES: Final = (".yaml", ".yml")
+YAML_SUFFIXES: Final = (".yaml", ".yml")
+"""Ends of the names of YAML files, in small letters: names are compared without case."""
 _SECTION: Final = re.compile(rb"^(devices|queues|graphs|programs)[ \t]*:", re.MULTILINE)
 _MOST_BYTES: Final = 16 << 20  # larger files are not netlists, and some have no end
 _LEAST_SECTIONS: Final = 2  # other YAML files are something else
@@ -144,13 +145,13 @@ _LEAST_SECTIONS: Final = 2  # other YAML files are something else
 def looks_like_netlist(path: str) -> bool:
     """Return whether a file in a folder is a netlist, by its name and its sections. True for a YAML file that cannot
     be read, so that opening it reports the reason."""
-    return path.endswith(_NAMES) and holds_sections(path)
+    return path.lower().endswith(YAML_SUFFIXES) and holds_sections(path)
 
 
 def may_be_cut_off(path: str) -> bool:
     """Return whether a YAML file in a folder, which `looks_like_netlist` refuses, may be what is left of a netlist: it
     is empty, or has a single section of one."""
-    return path.endswith(_NAMES) and _section_count(path) in (_EMPTY, 1)
+    return path.lower().endswith(YAML_SUFFIXES) and _section_count(path) in (_EMPTY, 1)
 
 
 def holds_sections(path: str) -> bool:

@@ -100,8 +100,9 @@ class BaselineComparison:
         present = (*self.known, *self.better)
         return frozenset(change.file for change in present if change.now and change.now.fails) - bad
 
-    def lines(self) -> Iterator[str]:
-        """Yield lines for the first changes of each kind, then counts, such as `2 mended, 1 new` in the last line."""
+    def lines(self, *, updated: bool = False) -> Iterator[str]:
+        """Yield lines for the first changes of each kind, then counts, such as `2 mended, 1 new` in the last line.
+        `updated` tells whether the baseline holds by now what it did not have."""
         for word, changes in self._changes_by_word():
             texts = [f"{word}: {change.file}: {change.what}{self._levels(change)}" for change in changes]
             yield from first_lines(texts, word)
@@ -114,7 +115,8 @@ class BaselineComparison:
         if self.known:
             yield f"{len(self.known)} as in the baseline"
         if self.unlisted:
-            yield f"{plural(len(self.unlisted), 'figure')} not in the baseline yet"
+            where = "added to the baseline" if updated else "not in the baseline yet"
+            yield f"{plural(len(self.unlisted), 'figure')} {where}"
         yield self._sum()
 
     def _sum(self) -> str:

@@ -358,7 +358,7 @@ def _image_path(name: str) -> str:
             return str(path / images[0])
         listing = f"it holds {', '.join(images)}" if images else "it holds no image (*.tti)"
         raise HostError(f"{name} is a folder, not an image: {listing}")
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix.lower() in (".yaml", ".yml"):
         raise HostError(f"{name} is a netlist, which has no parameters: load_model takes the image (*.tti) beside it")
     if path.suffix in (".onnx", ".pt2"):
         raise HostError(f"{name} is a model that is not compiled: buda_emu.compile takes it")

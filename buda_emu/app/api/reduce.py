@@ -45,6 +45,6 @@ def _file_name(path: str) -> str:
     """Return the name of the files that the command gets: that of the netlist's file, or `netlist.yaml` where the path
     names no YAML file."""
     name = path.replace("\\", "/").rpartition("/")[2]
-    if name.endswith((".yaml", ".yml")):
+    if name.lower().endswith((".yaml", ".yml")):
         return name
     return "netlist.yaml"

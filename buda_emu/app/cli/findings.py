@@ -77,6 +77,6 @@ def report_comparison(
     comparison: "BaselineComparison", *, updated: bool, print_line: Callable[[str], None] = say
 ) -> int:
     """Print what is new, worse and mended against a baseline, and return the exit code."""
-    for line in comparison.lines():
+    for line in comparison.lines(updated=updated):
         print_line(line)
     return Exit.OK if updated or comparison.holds else Exit.DIFFERS

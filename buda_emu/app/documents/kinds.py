@@ -4,12 +4,14 @@ A package that reads another kind of document adds one row to `KINDS`, or, outsi
 group `buda_emu.documents` whose object is a `Kind`. Modules of a kind are imported when such a document comes.
 """
 
+import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from buda_emu.spec.archs import ARCHS
@@ -339,14 +341,15 @@ def files_below(
     *,
     to_write: bool = False,
 ) -> list[str]:
-    """Return the paths, each once; a folder is replaced by the documents in it and below it, sorted by name.
+    """Return the paths, each once; a pattern is replaced by the paths that match it, a folder by the documents in it
+    and below it, sorted by name.
 
     `only` limits the documents of folders to one kind. `on_left_out` gets each file of a folder that may be what is
     left of a netlist. With `to_write` links in a folder to files outside of it are left out: whoever names a folder
-    means the files in it. Raises HostError for a folder without documents.
+    means the files in it. Raises HostError for a folder without documents and a pattern that nothing matches.
     """
     files: dict[str, None] = {}
-    for path in paths:
+    for path in chain.from_iterable(map(_matches, paths)):
         if not os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
             files.setdefault(path)
             continue
@@ -359,6 +362,17 @@ def files_below(
         for name in documents:
             files.setdefault(name)
     return list(files)
+
+
+def _matches(path: str) -> list[str]:
+    """Return the paths that a pattern stands for, sorted; any other path by itself. Raises HostError for a pattern that
+    nothing matches."""
+    if os.path.lexists(path) or not glob.has_magic(path):
+        return [path]
+    matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - names are shown as they were given
+    if not matches:
+        raise HostError(f"{path}: no file matches this pattern")
+    return matches
 
 
 def _is_inside(path: str, folder: str) -> bool:

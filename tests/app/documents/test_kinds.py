@@ -9,6 +9,7 @@ from buda_emu.foreign.darwinn.example import example_files
 from buda_emu.performance.timeline.picture import TimelinePicture
 from buda_emu.support.checker import CheckResult, Options
 from buda_emu.support.errors import HostError
+from buda_emu.testing.verify.runs.collect import collect
 from shared_files import ROOT
 from small_images import good, tar_bytes
 
@@ -85,3 +86,29 @@ def test_hidden_folders_are_passed_over(tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "s.json").write_text('{"-1": {}}')
     assert files_below([str(tmp_path)]) == [str(tmp_path / "nets" / "s.json")]
+
+
+def test_a_pattern_stands_for_the_files_and_folders_that_match_it(tmp_path):
+    for name in ("a/one.yml", "a/two.yml", "b/three.YAML", "b/[x].yaml"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("queues: {}\ngraphs: {}\n")
+    one, two, three, named = (str(tmp_path / name) for name in ("a/one.yml", "a/two.yml", "b/three.YAML", "b/[x].yaml"))
+    assert files_below([f"{tmp_path}/**/*.yml", one]) == [one, two]
+    assert files_below([f"{tmp_path}/[ab]"]) == [one, two, named, three]
+    assert files_below([named]) == [named]  # a file of this name comes before the pattern
+    assert collect([str(tmp_path)]) == files_below([str(tmp_path)]) == [one, two, named, three]
+    with pytest.raises(HostError, match="no file matches this pattern"):
+        files_below([f"{tmp_path}/*.yml"])
+
+
+@pytest.mark.parametrize("name", ["net.YAML", "net.Yml"])
+def test_capitals_in_the_suffix_do_not_hide_a_netlist_or_what_is_left_of_one(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("queues: {}\ngraphs: {}\n")
+    assert files_below([str(tmp_path)]) == collect([str(tmp_path)]) == [str(path)]
+    (tmp_path / f"cut_{name}").write_text("")
+    left_out = []
+    files_below([str(tmp_path)], on_left_out=left_out.append)
+    collect([str(tmp_path)], left_out.append)
+    assert left_out == 2 * [str(tmp_path / f"cut_{name}")]

@@ -200,3 +200,9 @@ def test_a_file_that_is_not_a_baseline_is_refused_with_its_place(content, said, 
 def test_a_baseline_that_is_not_there(path):
     with pytest.raises(HostError, match=r"there is no such baseline; --update-baseline makes it"):
         compare_with_file(path, {})
+
+
+def test_a_figure_that_an_update_adds_is_not_said_to_be_missing():
+    result = compare("perf", {"a": []}, {"a": [Item("e", 100.0, fails=False)]})
+    assert list(result.lines()) == ["1 figure not in the baseline yet", "0 mended, 0 new"]
+    assert list(result.lines(updated=True)) == ["1 figure added to the baseline", "0 mended, 0 new"]
