@@ -59,20 +59,21 @@ class Advice:
 
     @property
     def reason(self) -> str:
-        """Return why no change helped, and what limits the slowest epoch; "" if some change did, or nothing runs."""
+        """Return why no change helped, and what limits the epoch with the most cycles in all its runs; "" if some
+        change did, or nothing runs."""
         if self.found.taken or not self.before.reports:
             return ""
-        slowest_report = max(self.before.reports, key=lambda report: report.runs * report.cycles)
+        longest = max(self.before.reports, key=lambda report: report.runs * report.cycles)
         outcome = "no kind of change applies to its bottleneck"
         if self.found.modelled:
             outcome = f"{plural(self.found.modelled, 'change')} modelled, none makes the programs faster"
         if self.found.refused:
             outcome += f"; {plural(len(self.found.refused), 'change')} that would, the checker refuses"
-        share = slowest_report.runs * slowest_report.cycles / max(self.before.cycles, 1.0)
-        share_text = f"{100 * share:.0f} % of all cycles are those of {' + '.join(slowest_report.graphs)}"
-        loads = f"{100 * slowest_report.load_share:.0f} % of them for loading it"
-        chain = chain_sentence(critical_steps(slowest_report.timing))
-        bound = f"{share_text}, {loads}: {slowest_report.bottleneck.sentence}; {chain}"
+        share = longest.runs * longest.cycles / max(self.before.cycles, 1.0)
+        share_text = f"{100 * share:.0f} % of all cycles are those of {' + '.join(longest.graphs)}"
+        loads = f"{100 * longest.load_share:.0f} % of them for loading it"
+        chain = chain_sentence(critical_steps(longest.timing))
+        bound = f"{share_text}, {loads}: {longest.bottleneck.sentence}; {chain}"
         return f"nothing was found that helps: {outcome}. {bound}"
 
     @property

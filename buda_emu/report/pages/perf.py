@@ -124,7 +124,8 @@ def perf_page(
     command: str,
     study: Sensitivity | None = None,
 ) -> str:
-    """Return the page: checks, epochs, then the pictures and ops of each epoch, the slowest first."""
+    """Return the page: checks, epochs, then the pictures and ops of each epoch, the one with the most cycles in all its
+    runs first."""
     order = sorted(run.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
     detailed = order[:MOST_EPOCHS]
     left_out = len(order) - len(detailed)

@@ -39,6 +39,8 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
         f"({_percent(before.cycles, after.cycles)}); PCC lost: {_pcc(advice.lost)}"
     )
     yield f"loading epochs takes {whole(before.loading)} of these cycles, then {whole(after.loading)}"
+    if 2 * after.loading > after.cycles:
+        yield "each execute loads its epoch once for all its inputs: with more of them (input_count) it loads less often"
     for proposal, _ in advice.found.taken:
         if proposal.host:
             yield f"the host then {proposal.host}"

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from buda_emu.performance.advice.accuracy import Loss
 from buda_emu.performance.advice.result import Point
 from buda_emu.report.terminal.advice import advice_lines
@@ -17,21 +19,21 @@ def proposal(move, host=""):
     return SimpleNamespace(move=move, sentence=f"what {move} does", host=host)
 
 
-def variant(cycles, slowest):
-    return SimpleNamespace(cycles=cycles, slowest=slowest, reports=[REPORT], loading=1234.0)
+def variant(cycles, slowest, loading=12.0):
+    return SimpleNamespace(cycles=cycles, slowest=slowest, reports=[REPORT], loading=loading)
 
 
-def advice_text(**more):
+def advice_text(loading=12.0, **more):
     grid = {"saved": 12_345.0, "after": 7_655.0, "loss": None, "proposal": proposal("grid")}
     fidelity = {"saved": 7.0, "after": 19_993.0, "loss": Loss("a", 1.0, 0.75, 0.1), "proposal": proposal("fidelity")}
     tried = [SimpleNamespace(before=20_000.0, epoch=0, **one) for one in (grid, fidelity)]
     taken = [(proposal("grid"), None), (proposal("queue", "pushes less"), Loss("b", 1.0, 0.5, 0.1))]
-    steps = [variant(1_000_000.0, 7_655.0), variant(99.0, 98.0)]
+    steps = [variant(1_000_000.0, 7_655.0), variant(99.0, 98.0, loading)]
     front = [Point("as it is", 2_000_000.0, 20_000.0, 0.0), Point("grid", 99.0, 1.0, 0.5)]
     advice = SimpleNamespace(
         netlist="n.yaml",
         chip=device("wormhole_b0"),
-        before=variant(2_000_000.0, 20_000.0),
+        before=variant(2_000_000.0, 20_000.0, 1234.0),
         after=steps[-1],
         ranked=tried,
         found=SimpleNamespace(taken=taken, steps=steps, refused=[], unsplit=[]),
@@ -56,7 +58,7 @@ def test_moves_taken_are_summed_up():
     text = advice_text()
     assert "slowest epoch: 20,000 cycles for each input, then 98 (-99.5 %)" in text
     assert "all programs: 2,000,000 cycles, then 99 (-100.0 %); PCC lost: 0.5" in text
-    assert "\nloading epochs takes 1,234 of these cycles, then 1,234\n" in text
+    assert "\nloading epochs takes 1,234 of these cycles, then 12\n" in text
     assert text.endswith("the host then pushes less")
 
 
@@ -73,3 +75,8 @@ def test_a_few_rows_of_each_table_and_how_many_are_left():
     assert "fidelity" not in text
     assert "more" not in advice_text(top=0)
     assert advice_text(top=2) == advice_text()
+
+
+@pytest.mark.parametrize(("loading", "dominates"), [(49.0, False), (50.0, True)])
+def test_where_loading_dominates_the_way_out_is_told(loading, dominates):
+    assert ("(input_count) it loads less often" in advice_text(loading)) == dominates
