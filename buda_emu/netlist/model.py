@@ -270,7 +270,8 @@ class Program(Sourced):
     @property
     def parameters(self) -> tuple[str, ...]:
         """Return the parameters that the program takes, as written, in order."""
-        return tuple(name for step in self.instructions if isinstance(step, Param) for name in step.names)
+        steps = (step for step in self.instructions if isinstance(step, Param))
+        return tuple(chain.from_iterable(step.names for step in steps))
 
     def __repr__(self) -> str:
         return f"<Program {self.name}: {plural(len(self.instructions), 'instruction')}>"

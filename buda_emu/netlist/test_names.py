@@ -3,6 +3,7 @@ have (V216), keys that are nearly those of a section (V218), and test-args that 
 such a name is never used, and nothing else says so."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist import nodes
@@ -112,7 +113,7 @@ def _of_test_args(netlist: Netlist) -> Iterator[_Problem]:
     args = section.find("test-args") if isinstance(section, nodes.Mapping) else None
     if not isinstance(args, nodes.Mapping):
         return
-    parameters = [name for program in netlist.programs.values() for name in program.parameters]
+    parameters = list(chain.from_iterable(program.parameters for program in netlist.programs.values()))
     conventional = [test_arg for test_arg, _ in PARAMETER_ARGS.values()]
     legal = dict.fromkeys([*map(key_of_parameter, parameters), *conventional, *OTHER_TEST_ARGS])
     for key, key_node, _ in args.items():

@@ -55,8 +55,8 @@ class Surroundings:
                     popped.update(settings.queue for settings in step.queue_settings if _pops(settings, changed))
                     streamed.update(settings.queue for settings in step.queue_settings if _streams(settings, written))
         queues = self.netlist.queues
-        kept = (name for name in (named - popped) & self.read_by_ops if not queues[name].is_ram)
-        return frozenset(name for name in kept if name in streamed or not queues[name].host_fed)
+        unpopped = (name for name in (named - popped) & self.read_by_ops if not queues[name].is_ram)
+        return frozenset(name for name in unpopped if name in streamed or not queues[name].host_fed)
 
     def epochs_in(self, instructions: Iterable[Instruction]) -> Iterable["EpochQueues"]:
         """Return the epochs of which these instructions execute a graph, each once."""

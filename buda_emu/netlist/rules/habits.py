@@ -430,8 +430,8 @@ def host_data_is_read(ctx: Context, queue: Queue) -> Findings:
     """Warn of a queue or ram that the host fills and that no op reads under any of its names."""
     if not queue.host_fed or queue.name in ctx.readers or ctx.doubtful or ctx.broken:
         return
-    known = ctx.queues.keys() | ctx.ops.keys()
-    if queue.alias or _has_view(ctx, queue) or not ctx.readers.keys() <= known:
+    definitions = ctx.queues.keys() | ctx.ops.keys()
+    if queue.alias or _has_view(ctx, queue) or not ctx.readers.keys() <= definitions:
         return
     yield Finding(queue.at(), "is filled by the host, and no op reads it")
 

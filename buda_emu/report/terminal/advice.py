@@ -40,7 +40,7 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     )
     yield f"loading epochs takes {whole(before.loading)} of these cycles, then {whole(after.loading)}"
     if 2 * after.loading > after.cycles:
-        yield "each execute loads its epoch once for all its inputs: with more of them (input_count) it loads less often"
+        yield "an execute loads its epoch once for all inputs: with more of them (input_count) it is loaded less often"
     for proposal, _ in advice.found.taken:
         if proposal.host:
             yield f"the host then {proposal.host}"

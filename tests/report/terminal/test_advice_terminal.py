@@ -79,4 +79,4 @@ def test_a_few_rows_of_each_table_and_how_many_are_left():
 
 @pytest.mark.parametrize(("loading", "dominates"), [(49.0, False), (50.0, True)])
 def test_where_loading_dominates_the_way_out_is_told(loading, dominates):
-    assert ("(input_count) it loads less often" in advice_text(loading)) == dominates
+    assert ("(input_count) it is loaded less often" in advice_text(loading)) == dominates
