@@ -167,20 +167,26 @@ def made_up_blocks(
     if needed is None:
         needed = entries_read(netlist, programs, parameters)
     model_inputs: dict[str, ModelInput] = {}
-    rules: tuple[ShapeRule, ...] = ()
     if image.model:
-        from buda_emu.emulator.image.shape_rules import fill_by_rules
-
-        rules = image.model.rules
         model_inputs = {
             model_input.queue: model_input for model_input in image.model.inputs if model_input.queue not in excluded
         }
+        yield from _made_up_inputs(model_inputs, image.model.rules, seed, needed)
+    others = {name for name in netlist.queues if name in excluded or name in model_inputs}
+    yield from in_queues(
+        image, default_inputs(netlist, config, programs, parameters, seed, excluded=others, needed=needed)
+    )
+
+
+def _made_up_inputs(
+    model_inputs: Mapping[str, ModelInput], rules: Sequence[ShapeRule], seed: int, needed: Mapping[str, int]
+) -> Iterator[InputBlock]:
+    """Yield generated inputs of a model by the queues that take them, as many as are needed of each. Where a rule says
+    that elements of an input decide a shape, they have the values that it asks for."""
+    from buda_emu.emulator.image.shape_rules import fill_by_rules
+
     for name, model_input in model_inputs.items():
         stream = generator(seed, model_input.label)  # queues of one input get parts of the same array
         for _ in range(needed.get(name, 0)):
             array = fill_by_rules(rules, model_input.label, model_input.made_up(stream))
             yield InputBlock(name, model_input.to_queue(array), None, "made-up inputs of the model")
-    others = {name for name in netlist.queues if name in excluded or name in model_inputs}
-    yield from in_queues(
-        image, default_inputs(netlist, config, programs, parameters, seed, excluded=others, needed=needed)
-    )
