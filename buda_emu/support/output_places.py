@@ -42,10 +42,10 @@ def resolve_output(name: str) -> str:
         links += 1
         if links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-        to = os.readlink(path)  # noqa: PTH115
-        if to.startswith("/"):
+        target = os.readlink(path)  # noqa: PTH115
+        if target.startswith("/"):
             folder = "/"
-        waiting.extend(to.split("/")[::-1])
+        waiting.extend(target.split("/")[::-1])
     return folder
 
 
@@ -57,8 +57,8 @@ def _is_link(path: str, folder: str, name: str) -> bool:
         return False
     is_link = stat.S_ISLNK(status.st_mode)
     if (is_link or stat.S_ISFIFO(status.st_mode)) and _is_of_a_stranger(status, os.stat(folder)):  # noqa: PTH116
-        what = _NAME_OF_LINK if is_link else _NAME_OF_FIFO
-        reason = f"{path} is {what} of another user in a folder that everybody may write to: name another file"
+        kind = _NAME_OF_LINK if is_link else _NAME_OF_FIFO
+        reason = f"{path} is {kind} of another user in a folder that everybody may write to: name another file"
         raise PermissionError(errno.EACCES, reason, name)
     return is_link
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from buda_emu.emulator.image.shape_rules import ShapeRule, fill_by_rules
 from buda_emu.emulator.inputs.default import InputBlock, default_inputs
 from buda_emu.emulator.inputs.entries import entries_read
 from buda_emu.emulator.inputs.stimulus import generator
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.image.model_io import ModelInput
-    from buda_emu.emulator.image.shape_rules import ShapeRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +179,10 @@ def made_up_blocks(
 
 
 def _made_up_inputs(
-    model_inputs: Mapping[str, ModelInput], rules: Sequence[ShapeRule], seed: int, needed: Mapping[str, int]
+    model_inputs: "Mapping[str, ModelInput]", rules: Sequence[ShapeRule], seed: int, needed: Mapping[str, int]
 ) -> Iterator[InputBlock]:
     """Yield generated inputs of a model by the queues that take them, as many as are needed of each. Where a rule says
     that elements of an input decide a shape, they have the values that it asks for."""
-    from buda_emu.emulator.image.shape_rules import fill_by_rules
-
     for name, model_input in model_inputs.items():
         stream = generator(seed, model_input.label)  # queues of one input get parts of the same array
         for _ in range(needed.get(name, 0)):

@@ -22,9 +22,9 @@ _MOST_ELEMENTS: Final = 1 << 12
 
 
 class Decision(NamedTuple):
-    """What an operator asks for: its name, the name of its result, the `shape` of its operand, the `stated` shape of
-    its result, None where the model states none, and whether a size of 0 keeps that of the operand. `subject` names the
-    deciding operand in messages."""
+    """A shape that an operand decides: the operator's name, the name of its result, the `shape` of its operand, the
+    `stated` shape of its result, None where the model states none, and whether a size of 0 keeps that of the operand.
+    `subject` names the deciding operand in messages."""
 
     operator: str
     result: str
