@@ -19,8 +19,6 @@ class Part:
     """Forms with the slices of slow pickers below each other (`forms.spread_pickers`)."""
     OTHER_FORMS: Final = "other forms"
     """All forms but the one with the best estimate."""
-    DEEP_BUFFERS: Final = "deep buffers"
-    """On several chips, each form with the deeper buffers of long chains as well."""
     EARLY_ENDS: Final = "early ends"
     """Epochs that end before the cores are used up, for a cut through less data (`cuts.BACK`)."""
     SHARE_80: Final = "share 0.8"

@@ -103,16 +103,14 @@ class CandidateTable:
         """Return the chip on which an op has to stand, None where it may stand on any."""
         return self.ops[self.index[name]].chip
 
-    def correct_estimates(
-        self, factors: Mapping[str, float], step: float = STEP, within: range | None = None
-    ) -> "CandidateTable":
-        """Return the table with the estimates of some ops multiplied by `factors`, and with `step` inputs on the way in
+    def correct_estimates(self, factors: Mapping[str, float], within: range | None = None) -> "CandidateTable":
+        """Return the table with the estimates of some ops multiplied by `factors`, and with `STEP` inputs on the way in
         each op of a chain; `within` limits this to the ops of one epoch."""
         estimates = list(self.found)
         best = list(self.best)
         for number in within or range(len(self.ops)):
             name = self.ops[number].name
-            estimates[number] = _delay_choices(self.plain[number], factors.get(name, 1.0), step * self._spans[name])
+            estimates[number] = _delay_choices(self.plain[number], factors.get(name, 1.0), STEP * self._spans[name])
             best[number] = drop_slower(estimates[number])
         return replace(self, found=estimates, best=best)
 

@@ -187,8 +187,6 @@ def _unused_stem(used_names: set[str], stem: str) -> str:
 FRACTURES = (1.0, 0.3)
 """A picker is cut where it takes more than this share of the work of all ops, spread over all cores; a second form has
 the lower share (docs/compile/placing.md, "The search", step 3)."""
-ROOMY = 1.0
-"""Inputs that are on the way in each op of a chain, where epochs are long."""
 NEAR = 1.25
 """Default effort leaves out forms that are expected to take this many times as long as the best, or longer
 (docs/compile/placing.md, "The search", step 3)."""
@@ -231,8 +229,8 @@ class Forms:
         return self._made[0][0]
 
     def tables(self, chips: int) -> tuple[CandidateTable, ...]:
-        """Return the tables of all forms for a pipeline of `chips` chips; on several chips each form also with the
-        deeper buffers that longer chains need. Raises UnsupportedError for an op that fits no grid."""
+        """Return the tables of all forms for a pipeline of `chips` chips. Raises UnsupportedError for an op that fits
+        no grid."""
         if chips not in self._made:
             plain = self.plain
             forms_by_ops: dict[object, CandidateTable] = {}
@@ -242,12 +240,7 @@ class Forms:
                     forms_by_ops.setdefault(key, plain)
                 elif key not in forms_by_ops:
                     forms_by_ops[key] = CandidateTable.of(graph, self.target, plain)
-            tables: list[CandidateTable] = []
-            for table in forms_by_ops.values():
-                tables.append(table)
-                if chips > 1 and Part.DEEP_BUFFERS not in self.without:
-                    tables.append(table.correct_estimates({}, ROOMY))
-            self._made[chips] = tuple(tables)
+            self._made[chips] = tuple(forms_by_ops.values())
         return self._made[chips]
 
     def _graphs(self, plain: CandidateTable, chips: int) -> Iterator[TileGraph]:
