@@ -414,7 +414,7 @@ def _address_nodes(queue: Queue) -> Iterator[Scalar]:
             yield address
 
 
-@queue_check(
+@netlist_check(
     rule(
         "V221",
         "W",
@@ -426,19 +426,17 @@ def _address_nodes(queue: Queue) -> Iterator[Scalar]:
         "docs/netlists/check.md",
     )
 )
-def host_data_is_read(ctx: Context, queue: Queue) -> Findings:
-    """Warn of a queue or ram that the host fills and that no op reads under any of its names."""
-    if not queue.host_fed or queue.name in ctx.readers or ctx.doubtful or ctx.broken:
-        return
+def host_data_is_read(ctx: Context, netlist: Netlist) -> Findings:
+    """Warn of each queue or ram that the host fills and that no op reads under any of its names."""
     definitions = ctx.queues.keys() | ctx.ops.keys()
-    if queue.alias or _has_view(ctx, queue) or not ctx.readers.keys() <= definitions:
+    if ctx.doubtful or ctx.broken or not ctx.readers.keys() <= definitions:
         return
-    yield Finding(queue.at(), "is filled by the host, and no op reads it")
-
-
-def _has_view(ctx: Context, queue: Queue) -> bool:
-    """Return whether another ram is a view of this one."""
-    return any(other.alias in (queue.name, queue.written_name) for other in ctx.queues.values() if other.alias)
+    viewed = {queue.alias for queue in netlist.queues.values() if queue.alias}
+    for queue in netlist.queues.values():
+        is_view = bool(queue.alias) or not viewed.isdisjoint((queue.name, queue.written_name))
+        if queue.host_fed and queue.name not in ctx.readers and not is_view:
+            name = queue.written_name or queue.name
+            yield Finding(queue.at(), f"queue {name} is filled by the host, and no op reads it")
 
 
 # Found while a netlist is read, or not checked
