@@ -421,8 +421,11 @@ def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
 
 
 def below(graph: Graph, node: Node) -> int:
-    """Return the exclusive upper bound of an integer input: the rows of the smallest table that it indexes, or 2."""
-    return min((_rows(graph, name) for name in _embeddings_indexed_by(graph, node.name)), default=2)
+    """Return the exclusive upper bound of an integer input: the rows of the smallest table that it indexes, or 2; less
+    where the host checks that indices lie in a smaller dimension."""
+    upper_bound = min((_rows(graph, name) for name in _embeddings_indexed_by(graph, node.name)), default=2)
+    dimensions = [index_range.rows for index_range in node.attrs.get("ranges", ()) if index_range.rows]
+    return min(upper_bound, *dimensions) if dimensions else upper_bound
 
 
 def _embeddings_indexed_by(graph: Graph, start: str) -> list[str]:

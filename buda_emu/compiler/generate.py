@@ -28,6 +28,7 @@ from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.emulator.image.model_io import ModelIo, inputs_by_label
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState, WindowProgram
+from buda_emu.emulator.image.shape_rules import ShapeRule
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.program.parameters import parameters_of_rounds
 from buda_emu.spec.precision import Precision
@@ -191,26 +192,29 @@ def _add_model(
     return Part(program, tuple(inputs), tuple(outputs))
 
 
-def _rules(node: Node, prefix: str, caches: Mapping[str, _Cache]) -> dict[str, Any]:
-    """Return the attribute of an input for the shapes that it decides, if there are some. Raises UnsupportedError where
-    a cache decides one, whose values the host does not see."""
-    rules = node.attrs.get("rules", ())
-    labels = dict.fromkeys(entry.label for rule in rules for entry in rule.inputs)
-    if in_caches := [label for label in labels if label in caches]:
-        raise UnsupportedError(f"compile: {rules[0].operator} by {in_caches[0]}, which is a cache: it decides a shape")
-    names = {label: prefix + label for label in labels}
-    return {"rules": tuple(rule.with_labels(names) for rule in rules)} if rules else {}
+def _attributes(node: Node, prefix: str, caches: Mapping[str, _Cache]) -> dict[str, Any]:
+    """Return the attributes of an input under its new label. Raises UnsupportedError where a cache decides a shape: the
+    host does not see its values."""
+    attrs: dict[str, Any] = {**node.attrs, "label": prefix + node.attrs["label"]}
+    rules: tuple[ShapeRule, ...] = attrs.pop("rules", ())
+    for rule in rules:
+        if in_caches := [entry.label for entry in rule.inputs if entry.label in caches]:
+            raise UnsupportedError(f"compile: {rule.operator} by {in_caches[0]}, which is a cache: it decides a shape")
+    if rules:
+        names = {entry.label: prefix + entry.label for rule in rules for entry in rule.inputs}
+        attrs["rules"] = tuple(rule.with_labels(names) for rule in rules)
+    return attrs
 
 
 def _add_node(b: Builder, node: Node, names: Mapping[str, str], prefix: str, caches: Mapping[str, _Cache]) -> Node:
     """Add a node under a new name, or the state that stands for a cache's input, and return it."""
     if node.op == "input":
         label = node.attrs["label"]
+        attrs = _attributes(node, prefix, caches)
         if label in caches:
-            _rules(node, prefix, caches)
             cache = caches[label]
             return b.state(label, cache.initial, slots=cache.slots, dim=cache.dim)
-        node = replace(node, attrs={"label": prefix + label, **_rules(node, prefix, caches)})
+        node = replace(node, attrs=attrs)
     name = b.unique(prefix + node.name)
     b.graph.nodes[name] = replace(node, name=name, inputs=tuple(names[operand] for operand in node.inputs))
     return b.graph.nodes[name]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.compilation import made_up
 from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.rows import stream_rows
 from buda_emu.compiler.search import cuts, refine
@@ -270,6 +271,29 @@ def test_rounds_are_within_slots_and_queues():
         m.generate([1], 1)
     np.testing.assert_allclose(m(x)[0], 1.0)
     np.testing.assert_allclose(m(x, write_index=1)[0], 17.0)
+
+
+class Picked(torch.nn.Module):
+    """Elements by indices, of which -100 stands for the first."""
+
+    def forward(self, x, index):
+        return torch.gather(x, 1, torch.where(index != -100, index, 0))
+
+
+def test_programs_refuse_indices_outside_of_their_dimension():
+    index = torch.zeros((2, 1), dtype=torch.int64)
+    m = be.compile_programs(be.Program(Picked(), (torch.rand(2, 3), index), keeps={}), effort="low")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(m(x, np.array([[2], [-100]]))[0], [[2], [3]])
+    with pytest.raises(be.HostError, match="index 7: the model takes indices from 0 to 2, and -100 for none"):
+        m(x, np.array([[7], [0]]))
+
+
+def test_generated_indices_are_within_a_dimension_of_one():
+    index = torch.zeros((2, 16), dtype=torch.int64)
+    m = be.compile(Picked(), (torch.rand(2, 1), index), effort="low")
+    assert [entry.below for entry in m.io.inputs if entry.label == "index"] == [1]
+    m(*made_up(m.graph))
 
 
 @pytest.mark.slow
