@@ -202,8 +202,20 @@ def _layout_problems(model_input: ModelInput) -> _FieldProblems:
     beyond = [index for index in model_input.gather if index >= laid_out]
     if beyond:
         yield "gather", f"element {beyond[0]} of {laid_out}"
+    yield from _range_problems(model_input)
     if prod(model_input.view) != model_input.elements:
         yield "view", f"{list(model_input.view)} has not the {model_input.elements} elements that the host pushes"
+
+
+def _range_problems(model_input: ModelInput) -> _FieldProblems:
+    """Yield the problems in the ranges of the indices that an input holds."""
+    count = prod(model_input.shape)
+    for index_range in model_input.ranges:
+        if index_range.from_end and not index_range.rows:
+            yield "ranges", "indices are counted from the end of a dimension of unknown size"
+        beyond = [number for number in index_range.elements if number >= count]
+        if beyond:
+            yield "ranges", f"element {beyond[0]} of {count}"
 
 
 def _chip_mismatches(chip: int, netlist: Netlist) -> Iterator[Mismatch]:

@@ -25,7 +25,7 @@ WINDOWS = [[0, 1, 2], [3], [2], [-1], [4]]  # 4 places that see 3 of each of 2 c
 
 def image(tmp_path, change):
     netlist = netlist_text(t=1, more=[queue("i", df="RawUInt32"), queue("o", "plus")])
-    content, files = parts(net=f"# buda: ignore-file[V221] the queue of indices needs no reader here\n{netlist}")
+    content, files = parts(net=f"# buda: ignore-file[V221]: no op reads queue i\n{netlist}")
     model = copy.deepcopy(MODEL)
     model["outputs"][0].update(shape=[3, 4], view=[1, 3, 4])
     change(model)
@@ -91,6 +91,8 @@ def doubling(model):
         (setting("i", queue="x"), "inputs/1/queue", "queue x occurs twice"),
         (setting("i", gather=[4, 0, 5]), "inputs/1/gather", "element 5 of 5"),
         (setting("i", gather=[4, 0, -1]), "inputs/1/gather/2", "-1 is not an integer from 0"),
+        (setting("i", ranges=[{"rows": 7, "elements": [4, 5]}]), "inputs/1/ranges", "element 5 of 5"),
+        (setting("i", ranges=[{"from_end": True}]), "inputs/1/ranges", "from the end of a dimension of unknown size"),
         (setting("i", below=0), "inputs/1/below", "0 is not an integer from 1"),
         (setting("i", windows=WINDOWS, shape=[1, 2, 8]), "inputs/1/windows", "indices have no windows"),
         (setting("x", windows=WINDOWS), "inputs/0/windows", "an order of 3 dimensions for shape [4, 8]"),
