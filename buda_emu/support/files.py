@@ -70,7 +70,7 @@ def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], obje
                 return write_forward(handle, write)
         return _replace(pathlib.Path(target), write, durable)
     except OSError as error:
-        remove_empty_folders(os.path.dirname(os.path.abspath(name)))  # noqa: PTH100, PTH120
+        remove_empty_folders(os.path.dirname(name) or os.curdir)  # noqa: PTH120
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, name) from None

@@ -25,7 +25,9 @@ def resolve_output(name: str) -> str:
     """
     if sys.platform == "win32":
         return os.path.realpath(name)
-    waiting = os.path.join(os.getcwd(), name).split("/")[::-1]  # noqa: PTH109, PTH118
+    if not os.path.isabs(name):  # noqa: PTH117 - only such a name needs the present folder, which may be gone
+        name = os.path.join(os.getcwd(), name)  # noqa: PTH109, PTH118
+    waiting = name.split("/")[::-1]
     folder = "/"
     links = 0
     while waiting:

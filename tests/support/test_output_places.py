@@ -188,3 +188,17 @@ def test_two_campaigns_do_not_share_a_folder(tmp_path, capsys):
     assert "another process" in capsys.readouterr().err
     del first
     assert main(words) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a folder in use stays")
+def test_an_absolute_name_does_not_need_the_present_folder(tmp_path, monkeypatch):
+    present = tmp_path / "present"
+    present.mkdir()
+    monkeypatch.chdir(present)
+    present.rmdir()
+    make_folder(tmp_path / "a/b")
+    write(tmp_path / "a/b/c")
+    assert (tmp_path / "a/b/c").read_bytes() == b"new"
+    with pytest.raises(FileNotFoundError) as caught:
+        write("relative")
+    assert caught.value.filename == "relative"
