@@ -291,6 +291,14 @@ class Actors:
     def __init__(self, job: Job, items: Sequence[Any], workers: Workers) -> None:
         self._processes: list[Process] = []
         self._cluster: Any = None
+        try:
+            self._start(job, items, workers)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, job: Job, items: Sequence[Any], workers: Workers) -> None:
+        """Start a worker for each item. Raises as the class says."""
         if workers.dask is not None:
             from buda_emu.support.workers.dask_cluster import Cluster
 
@@ -298,13 +306,9 @@ class Actors:
             for work_item in items:
                 self._cluster.send(work_item)
             return
-        try:
-            for work_item in items:
-                self._processes.append(Process(job))
-                self._processes[-1].send(work_item, {})
-        except OSError:
-            self.close()
-            raise
+        for work_item in items:
+            self._processes.append(Process(job))
+            self._processes[-1].send(work_item, {})
 
     def has_ended(self, number: int) -> bool:
         """Return whether the worker of that number has stopped running."""

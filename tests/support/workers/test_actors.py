@@ -40,3 +40,18 @@ def test_closing_ends_them_all():
     processes = list(actors._processes)
     actors.close()
     assert all(process.has_ended for process in processes)
+
+
+def test_an_item_that_cannot_be_sent_ends_those_before(monkeypatch):
+    started = []
+
+    class Seen(actors_module.Process):
+        def __init__(self, job):
+            super().__init__(job)
+            started.append(self)
+
+    monkeypatch.setattr(actors_module, "Process", Seen)
+    with pytest.raises(TypeError, match="does not travel"):
+        Actors(Job("spread_functions:twice"), [1, object()], TWO)
+    assert len(started) == 2
+    assert all(process.has_ended for process in started)
