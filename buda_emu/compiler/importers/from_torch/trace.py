@@ -305,7 +305,7 @@ def silence_loggers() -> Generator[None]:
     """Silence torch's log messages, such as tracebacks of what it cannot trace: the refusal says what they say. Other
     threads wait, as each restores what it found."""
     with TRACING:
-        names = [name for name in logging.root.manager.loggerDict if name.startswith("torch.")]
+        names = [name for name in list(logging.root.manager.loggerDict) if name.startswith("torch.")]
         loggers = [logging.getLogger(name) for name in names]
         disabled_before = [logger.disabled for logger in loggers]
         for logger in loggers:
