@@ -192,6 +192,71 @@ def test_what_the_host_did_meanwhile_stays_done(load, move):
         assert held["o"] == (move == "push")
 
 
+KEEPER = text(
+    [queue("a", entries=8), queue("b", entries=8), queue("q", "n", entries=2), queue("o", "m", entries=8)],
+    [graph("g", op("n", "nop", ["a"]), inputs=2), graph("h", op("m", "add", ["q", "b"]), inputs=2)],
+    [
+        program("fill", "var: {$c_zero: 0}", execute("g", fifo_settings("a", more=", global_rdptr_autoinc: 1"))),
+        program(
+            "p",
+            "var: {$c_zero: 0}",
+            "staticvar: {$a: 2, $b: 0, $q: 0}",
+            execute("h", fifo_settings("q", "$q", "$q"), fifo_settings("b", "$b", "$b")),
+            "varinst: [$q, incwrap, 2, 4]",
+            "varinst: [$b, incwrap, 2, 16]",
+            execute("g", fifo_settings("a", "$a", "$a")),
+            "varinst: [$a, incwrap, 2, 16]",
+            execute("h", fifo_settings("q", "$q", "$q"), fifo_settings("b", "$b", "$b")),
+        ),
+    ],
+)
+
+
+@pytest.mark.parametrize("completed", [0, 1, 2])
+def test_a_run_is_taken_back_as_long_as_what_queues_held_is_there(load, completed):
+    """Queue q is full when p begins, which pops its entries and writes others over them: pointers that went back would
+    give these to the next run in their place."""
+    with be.Emulator(load(KEEPER), "ideal") as emu:
+        emu.push("a", two_of(1))
+        emu.run("fill")
+        before = state(emu)
+        for name in ("b", "a")[:completed]:
+            emu.push(name, two_of(10))
+        pushed = pointers(emu)
+        with pytest.raises(be.ProgramError):
+            emu.run("p")
+        if completed < 2:
+            assert pointers(emu) == pushed
+            assert state(emu)[1:] == (before[1], before[2] | {"p": state(emu)[2]["p"]})
+            np.testing.assert_array_equal(emu.peek("q"), two_of(1))
+        else:
+            held = {name: channel.ring.occupancy for name, channel in emu.channels.items()}
+            assert held == {"a": 0, "b": 0, "q": 2, "o": 2}
+            np.testing.assert_array_equal(emu.peek("o"), two_of(11))
+            np.testing.assert_array_equal(emu.peek("q"), two_of(10))
+
+
+def test_zeros_in_place_of_what_a_queue_held(load):
+    """The settings of the first epoch fill queue a with zeros after its entries were pushed."""
+    content = text(
+        [queue("a"), queue("b"), queue("o", "n"), queue("u", "m")],
+        [graph("g", op("n", "nop", ["a"]), inputs=1), graph("h", op("m", "nop", ["b"], loc=(0, 1)), inputs=1)],
+        [
+            program(
+                "p",
+                "var: {$c_zero: 0}",
+                execute("g", fifo_settings("a", prologue="true").replace("zero: false", "zero: true")),
+                execute("h", fifo_settings("b")),
+            )
+        ],
+    )
+    with be.Emulator(load(content), "ideal") as emu:
+        emu.push("a", ONE)
+        with pytest.raises(be.ProgramError, match="queue b"):
+            emu.run("p")
+        np.testing.assert_array_equal(emu.peek("o"), 0 * ONE)
+
+
 def test_an_input_that_fails_half_way_moves_nothing(load):
     """Reads, pushes, local reads and pops of one input, each of which may be the one that fails."""
     content = text(

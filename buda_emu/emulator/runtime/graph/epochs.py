@@ -127,6 +127,7 @@ class Epochs:
         channel.zero = settings.zero
         if settings.zero:
             channel.view.store.zero_entries(channel.view)
+            self._memory.held_entries.note_zeros(channel.name)
         first = prepared.queue not in self._seen
         self._seen[prepared.queue] = prepared
         if first:

@@ -128,6 +128,11 @@ class Executor:
                 self._run_inputs(temporal, topo, scheduler)
             else:
                 self._run_inputs_of_part(temporal, topo, scheduler, context.part)
+        except ProgramError:  # whoever runs the program looks at the pointers before `undo`
+            raise
+        except BaseException:
+            scheduler.undo()
+            raise
         finally:
             gate.epoch(None)
         for channel in popping:
@@ -198,6 +203,7 @@ class Executor:
                     running.compute()
                 finally:
                     gate.shut()
+                scheduler.storing()
                 running.store()
                 scheduler.done()
                 running.tell()

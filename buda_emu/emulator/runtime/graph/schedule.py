@@ -113,6 +113,11 @@ class Scheduler:
                     written.update(self._memory.channels[queue].view.slices(next_input.writes[queue]))
         return chunk
 
+    def storing(self) -> None:
+        """Record that the results of the chunk taken last are about to be stored."""
+        if self._chunk is not None:
+            self._memory.held_entries.note_writes(self._chunk.writes)
+
     def done(self) -> None:
         """Record that the results of the chunk taken last are stored."""
         self._chunk = None

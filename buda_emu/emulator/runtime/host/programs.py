@@ -127,7 +127,8 @@ class Programs:
 
     def _carry_out(self, run: Run, params: Mapping[str, str], standing: Standing | None = None) -> None:
         """Carry out an enlisted run and remove it from the list, however it ends. A program that fails leaves pointers
-        and variables as they were before it; a stepper looks at them as they are, and goes back by itself."""
+        and variables as they were before it (`RunStart.go_back`); a stepper looks at them as they are, and goes back by
+        itself."""
         self._gate.begin(run)
         start: RunStart | None = None
         try:

@@ -13,7 +13,8 @@ _ram_pointers: Final = attrgetter("rd", "wr")
 
 class RunStart:
     """Pointers, allocations and variables as they are before a program runs. Contents of queues and rams are not kept:
-    what lies outside of the pointers of a queue counts for nothing, and what a program writes to a ram stays."""
+    what a program writes to a ram stays, and after it has overwritten an entry that a queue held before it, there is no
+    way back."""
 
     __slots__ = (
         "_allocated",
@@ -33,6 +34,7 @@ class RunStart:
         self._epochs = epochs
         self._variables = variables
         self._host_moves = memory.host_moves
+        memory.held_entries.begin(memory.channels.values())
         self._rings = list(map(_ring_pointers, memory.rings))
         self._rams = list(map(_ram_pointers, memory.rams))
         self._allocated = memory.allocated
@@ -40,10 +42,10 @@ class RunStart:
         self._values = variables.state()
 
     def go_back(self) -> None:
-        """Restore the state, unless the host has moved a queue since: what it took or gave cannot be undone, and then
-        the work that was completed stays."""
+        """Restore the state, unless the host has moved a queue since, or the program has overwritten an entry that a
+        queue held: neither can be undone, and then the work that was completed stays."""
         memory = self._memory
-        if memory.host_moves != self._host_moves:
+        if memory.host_moves != self._host_moves or memory.held_entries.lost:
             return
         for ring, pointers in zip(memory.rings, self._rings, strict=True):
             ring.rd, ring.wr, ring.local, ring.local_base = pointers

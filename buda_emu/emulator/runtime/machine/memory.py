@@ -1,7 +1,7 @@
 """The memory of an emulated machine: every queue and ram of a netlist on its tile store, and the owners of byte ranges
 on its channels (NETLIST 1.10, 3.6, 4, V154)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,39 @@ class MemoryUse:
     limit: int
 
 
+class HeldEntries:
+    """The entries that queues hold when a program begins. `lost` tells whether the program has overwritten one of them
+    since, after it popped it."""
+
+    __slots__ = ("_held", "lost")
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[int, int, int]] = {}  # by queue: read pointer, occupancy and number of slots
+        self.lost = False
+
+    def begin(self, channels: Iterable[Channel]) -> None:
+        """Note what queues hold at this moment."""
+        self.lost = False
+        self._held.clear()
+        for channel in channels:
+            if isinstance(channel, Fifo) and not channel.ring.empty:
+                ring = channel.ring
+                self._held[channel.name] = ring.rd, ring.occupancy, ring.entries
+
+    def note_writes(self, writes: Mapping[str, Sequence[int]]) -> None:
+        """Note that slots of queues are written."""
+        if self.lost or not self._held:
+            return
+        for queue in self._held.keys() & writes.keys():
+            rd, occupancy, entries = self._held[queue]
+            if any((slot - rd) % entries < occupancy for slot in writes[queue]):
+                self.lost = True
+
+    def note_zeros(self, queue: str) -> None:
+        """Note that all slots of a queue become zeros."""
+        self.lost |= queue in self._held
+
+
 class Memory:
     """All queues and rams of a netlist, by name. `as_bits`: they hold bits of their formats (precision "device")."""
 
@@ -108,6 +141,7 @@ class Memory:
         self.channels: dict[str, Channel] = {}
         self.lends = False  # whether some of it has been held by reference
         self.host_moves = 0  # entries that the host has pushed to queues and popped from them
+        self.held_entries = HeldEntries()  # since the program began that runs
         stores = self._shared_stores()
         for queue in netlist.queues.values():
             t, rows, cols = queue.blocking.shape
