@@ -12,7 +12,7 @@ from buda_emu.support.checker import CheckResult, Diagnostic
 from buda_emu.support.checker.render import render, with_source_lines
 from buda_emu.support.errors import NetlistError
 from buda_emu.support.garbage import no_collections
-from buda_emu.support.options import document_path, with_hints
+from buda_emu.support.options import document_path, small_letters, with_hints
 from buda_emu.support.records import dataclass
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
@@ -35,7 +35,8 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
     `arch` selects one architecture of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a
     netlist with a single architecture is read for it in any case. `strict` turns findings of the device's compiler and
     runtime into errors. With `cache`, an accepted netlist is stored in the user's caches and taken from there the next
-    time (docs/run/cache.md). Raises HostError for a text in place of a path, and for what is no path.
+    time (docs/run/cache.md). Raises HostError for a text in place of a path, for what is no path, and for an `arch`
+    that is no text.
     """
     document_path(path, "check")
     name = str(path)
@@ -43,7 +44,7 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
         data = read_bytes(path)
         if not cache:
             return check_bytes(data, name, arch, strict=strict)
-        return _check_through_cache(data, name, arch.lower() if arch is not None else None, strict)
+        return _check_through_cache(data, name, small_letters("arch", arch), strict)
     except UnreadableError as error:
         return NetlistResult(None, (error.diagnostic(name),))
 
@@ -85,7 +86,7 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
     """Check the text of a netlist, without the cache. `path` is the name that findings give; `arch` and `strict` are
     as in `check`."""
     with no_collections():
-        return _check(text, path, arch.lower() if arch is not None else None, strict)[0]
+        return _check(text, path, small_letters("arch", arch), strict)[0]
 
 
 def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[NetlistResult, Mapping | None]:

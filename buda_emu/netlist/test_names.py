@@ -124,7 +124,7 @@ def _of_test_args(netlist: Netlist) -> Iterator[_Problem]:
 
 def _hint_for_arg(key: str, parameters: Sequence[str], unused: Sequence[str]) -> str:
     """Return the hint for a key of test-args that nothing reads: the key that sets the parameter of this name, else
-    the nearest of the keys that are not `unused` yet."""
+    the nearest of the `unused` keys, which the section does not have."""
     for parameter in parameters:
         name = stored_name(parameter)
         if stored_name(key) in (name, name.removeprefix("p_")):

@@ -177,6 +177,16 @@ def document_path(path: object, function: str) -> str | os.PathLike[str]:
     return cast("str | os.PathLike[str]", path)
 
 
+def small_letters(name: str, word: object) -> str | None:
+    """Return the word that is the value of the option `name` in small letters, None for none. Raises HostError for
+    another type."""
+    if word is None:
+        return None
+    if not isinstance(word, str):
+        raise HostError(f"{name} must be a word, not {word!r}")
+    return word.lower()
+
+
 def integer_of(name: str, least: int, *, optional: bool = False) -> Callable[[object], int | None]:
     """Return the function that converts the value of an integer option to an int; with `optional` None stays. It raises
     HostError, which names the option, for another type and for less than `least`."""
@@ -198,9 +208,10 @@ def integer_of(name: str, least: int, *, optional: bool = False) -> Callable[[ob
 
 def seconds_of(value: Any) -> float:
     """Return the seconds of a time limit. Raises HostError for what is no number above 0."""
-    if not isinstance(value, (int, float)) or not value > 0:
+    is_number = hasattr(value, "__float__") and not hasattr(value, "__len__")  # of numpy, too; no text and no array
+    if not is_number or not value > 0:
         raise HostError(f"timeout must be a number of seconds above 0, not {value!r}")
-    return value
+    return value if isinstance(value, (int, float)) else float(value)
 
 
 def parse_natural(text: str) -> int:

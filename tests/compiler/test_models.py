@@ -1,5 +1,7 @@
 """Models of many families against what onnxruntime and torch say of them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,16 @@ def test_run_takes_inputs_by_name_in_any_form(mlp, tmp_path):
         for model in (compiled, loaded):
             with pytest.raises(be.HostError, match=rf"run: a {kind}: give inputs by name \(x\), or call the model"):
                 model.run(inputs)
+
+
+def test_capitals_in_the_suffix_do_not_hide_a_model(mlp, tmp_path):
+    path = tmp_path / "NET.ONNX"
+    path.write_bytes(mlp.SerializeToString())
+    image = Path(be.compile(path).save(tmp_path / "saved")[1])
+    image = image.rename(image.with_suffix(".TTI"))
+    assert be.load_model(image.parent).io == be.load_model(image).io
+    with pytest.raises(be.HostError, match="is a model that is not compiled"):
+        be.load_model(path)
 
 
 @pytest.mark.parametrize("name", ["model.py", "model.py:model", "weights.pt", "weights.pth"])

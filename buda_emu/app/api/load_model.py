@@ -14,6 +14,7 @@ from buda_emu.emulator.image.device_image import DeviceImage, InitialTensor
 from buda_emu.emulator.image.load import load_image
 from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, inputs_by_label, made_up
 from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram
+from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.image.shape_rules import DecidingInput, fill_by_rules
 from buda_emu.emulator.inputs.host_parts import HostParts
@@ -21,12 +22,14 @@ from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.host_io import as_numpy, require_names
 from buda_emu.emulator.runtime.open_machine import OpenMachine
+from buda_emu.netlist.load import YAML_SUFFIXES
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names, parameters_of_rounds, values_for
 from buda_emu.netlist.variants import LOOP
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.files import is_model
 from buda_emu.support.lazy import lazy
 from buda_emu.support.options import document_path, with_hints
 
@@ -353,14 +356,14 @@ def _image_path(name: str) -> str:
     model's source, with what to give instead."""
     path = Path(name)
     if path.is_dir():
-        images = sorted(entry.name for entry in path.glob("*.tti"))
+        images = sorted(entry.name for entry in path.iterdir() if is_image(entry))
         if len(images) == 1:
             return str(path / images[0])
         listing = f"it holds {', '.join(images)}" if images else "it holds no image (*.tti)"
         raise HostError(f"{name} is a folder, not an image: {listing}")
-    if path.suffix.lower() in (".yaml", ".yml"):
+    if path.suffix.lower() in YAML_SUFFIXES:
         raise HostError(f"{name} is a netlist, which has no parameters: load_model takes the image (*.tti) beside it")
-    if path.suffix in (".onnx", ".pt2"):
+    if is_model(name):
         raise HostError(f"{name} is a model that is not compiled: buda_emu.compile takes it")
     return name
 

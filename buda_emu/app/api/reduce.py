@@ -4,6 +4,7 @@ from os import PathLike
 
 from buda_emu.app.api.load import load
 from buda_emu.emulator.memory.host import usable_processors
+from buda_emu.netlist.load import YAML_SUFFIXES
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import HostError
 from buda_emu.support.options import document_path, with_hints
@@ -45,6 +46,6 @@ def _file_name(path: str) -> str:
     """Return the name of the files that the command gets: that of the netlist's file, or `netlist.yaml` where the path
     names no YAML file."""
     name = path.replace("\\", "/").rpartition("/")[2]
-    if name.lower().endswith((".yaml", ".yml")):
+    if name.lower().endswith(YAML_SUFFIXES):
         return name
     return "netlist.yaml"

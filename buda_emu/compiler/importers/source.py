@@ -39,12 +39,13 @@ def _read_model_file(
     path: Path, inputs: Examples, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
     """Read a file with the importer that its suffix names. Raises HostError for any other suffix."""
-    if path.suffix == ".onnx":
+    suffix = path.suffix.lower()
+    if suffix == ".onnx":
         _require_package("onnx", path)
         from buda_emu.compiler.importers.from_onnx.reader import read_file
 
         return read_file(path, inputs, on_host, sizes)
-    if path.suffix == ".pt2":
+    if suffix == ".pt2":
         _require_package("torch", path)
         from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
@@ -71,7 +72,7 @@ def _dispatch(
 
         return read_torch(source, inputs, parameters, sizes)
     path = Path(source) if isinstance(source, (str, Path)) else Path()
-    if parameters is not None and path.suffix != ".pt2":
+    if parameters is not None and path.suffix.lower() != ".pt2":
         raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
     if isinstance(source, (str, Path)):
         return _read_model_file(path, inputs, on_host, parameters, sizes)

@@ -16,7 +16,7 @@ from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import NetlistError
-from buda_emu.support.options import document_path, with_hints
+from buda_emu.support.options import document_path, small_letters, with_hints
 
 StrPath = str | os.PathLike[str]
 NetlistCheck = Callable[[bytes, str, str | None], NetlistResult]
@@ -35,7 +35,7 @@ def load_image(
     """
     archive = open_archive(document_path(path, "load_image"), limits)
     metadata, config = _content(archive, limits)
-    if arch is not None and arch.lower() != metadata.arch:
+    if arch is not None and small_letters("arch", arch) != metadata.arch:
         raise archive.place.at(DEVICE).below("arch").error("image-device", f"it is for {metadata.arch}, not for {arch}")
     pickled = [entry for entry in metadata.compiled_graph_state.tensors.values() if entry.dump_format == "DEFAULT"]
     if pickled and not allow_pickle:

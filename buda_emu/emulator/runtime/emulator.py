@@ -29,7 +29,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.html_table import html_table
 from buda_emu.support.lazy import lazy
-from buda_emu.support.options import names_of, with_hints
+from buda_emu.support.options import integer_of, names_of, with_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,12 +77,9 @@ class Emulator:
             raise HostError(f"Emulator takes a netlist, not {type(netlist).__name__}: buda_emu.load(path) reads one")
         if precision not in PRECISIONS:
             raise HostError(f"precision {precision!r} is not one of: {', '.join(PRECISIONS)}")
-        if threads is not None and threads < 1:
-            raise HostError(f"threads must be at least 1, not {threads}")
-        if inputs_at_once is not None and inputs_at_once < 1:
-            raise HostError(f"inputs_at_once must be at least 1, not {inputs_at_once}")
-        if step_limit < 0:
-            raise HostError(f"step_limit must be 0 or more instructions, not {step_limit}")
+        integer_of("threads", 1, optional=True)(threads)
+        integer_of("inputs_at_once", 1, optional=True)(inputs_at_once)
+        integer_of("step_limit", 0)(step_limit)
         byte_limit = bytes_of(memory_limit)
         if byte_limit is None:
             byte_limit = default_memory_limit()

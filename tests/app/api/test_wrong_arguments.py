@@ -8,6 +8,7 @@ import pytest
 import buda_emu as be
 from buda_emu.app.api.sweep import sweep
 from buda_emu.emulator.options import SharedOptions
+from buda_emu.netlist.load import check_text
 from buda_emu.support.options import declared_options
 from shared_files import ROOT
 
@@ -97,6 +98,24 @@ def test_a_machine_takes_a_limit_in_every_form(tmp_path, limit):
             be.Emulator(be.load(PATH), memory_limit=wrong)
         with pytest.raises(be.HostError, match="memory_limit"):
             be.Emulator.load(tmp_path / "state", memory_limit=wrong)
+
+
+@pytest.mark.parametrize("name", ["threads", "inputs_at_once", "step_limit"])
+@pytest.mark.parametrize("value", ["2", 1.5, -1, b"1"])
+def test_a_machine_refuses_a_wrong_number_by_its_name(name, value):
+    with pytest.raises(be.HostError, match=name):
+        be.Emulator(be.load(PATH), **{name: value})
+
+
+@pytest.mark.parametrize("read", [be.load, be.check, lambda path, arch: check_text(TEXT, path, arch)])
+def test_an_architecture_is_a_word(read):
+    with pytest.raises(be.HostError, match="arch must be a word, not 3"):
+        read(PATH, arch=3)
+
+
+@pytest.mark.parametrize("seconds", [np.int64(5), np.float32(5), 5])
+def test_a_time_limit_is_any_number(seconds):
+    assert be.test(PATH, precision="ideal", timeout=seconds).passed
 
 
 def test_a_program_that_one_of_several_netlists_has_is_no_mistake():

@@ -170,7 +170,7 @@ def _compile(args: argparse.Namespace, observer: Observer) -> CompiledModel | Pa
     try:
         return compile_model(args.file, parameters=args.parameters, options=options)
     except UnsupportedError:
-        if args.no_host or Path(args.file).suffix != ".onnx":
+        if args.no_host or Path(args.file).suffix.lower() != ".onnx":
             raise
     # What is refused now is what the host cannot do either.
     return compile_in_parts(args.file, options=options)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from numpy.typing import NDArray
 
@@ -15,6 +15,8 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import change_guard
 from buda_emu.support.version import __version__
+
+_SUFFIXES: Final = (".npy", ".npz")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -49,12 +51,14 @@ def main(args: argparse.Namespace) -> int:
 
 def _read_tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[], None]]]:
     """Return arrays by queue, and functions that raise if a file has been written to since. Raises HostError for a file
-    without arrays, or a queue that occurs twice."""
+    without arrays, a suffix in capital letters, or a queue that occurs twice."""
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
     tensors: dict[str, NDArray[Any]] = {}
     checks: list[Callable[[], None]] = []
-    for path in sorted([*directory.glob("*.npy"), *directory.glob("*.npz")]):
+    for path in sorted(path for path in directory.iterdir() if path.suffix.lower() in _SUFFIXES):
+        if path.suffix not in _SUFFIXES:
+            raise HostError(f"pack: {path}: the suffix has capital letters: rename it to {path.suffix.lower()}")
         arrays = _read_arrays(path)
         twice = sorted(tensors.keys() & arrays.keys())
         if twice:

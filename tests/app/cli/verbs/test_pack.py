@@ -113,6 +113,7 @@ def npz():
         (lambda place: (place / "t" / "w.npz").write_bytes(npy()), "w.npz is not a numpy archive"),
         (lambda place: (place / "t" / "w.npy").write_bytes(npz()), "w.npy is not a numpy array file"),
         (lambda place: (place / "t" / "w.npy").write_bytes(npy()[:-5]), "w.npy is not a numpy array file"),
+        (lambda place: (place / "t" / "w.NPY").write_bytes(npy()), "capital letters: rename it to .npy"),
         (lambda place: (place / "t").rmdir(), "is not a directory"),
     ],
 )
