@@ -19,7 +19,7 @@ from buda_emu.emulator.inputs.reference import DirectoryFiles
 from buda_emu.emulator.memory.host import machine_of_worker
 from buda_emu.emulator.options import Arch, Execution, Programs, Seed, TimeLimit
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.program.parameters import no_program, with_declared_names
+from buda_emu.netlist.program.parameters import declared_name, no_program, parameter_names, with_declared_names
 from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.terminal.case_columns import CASES, OPS, OUTPUTS
 from buda_emu.spec.precision import PRECISIONS, Precision
@@ -157,19 +157,24 @@ def test(
 def _require_names(cases: Sequence[Case], settings: Settings) -> None:
     """Raise HostError for a program or parameter that no netlist has, where all of them can be read: some may have what
     others have not."""
-    if not (settings.programs or settings.parameters):
-        return
+    programs = list(settings.programs)
+    parameters = list(settings.parameters)
     netlists: list[Netlist] = []
     for case in cases:
+        if not (programs or parameters):
+            return
         try:
-            netlists.append(netlist_of(case.path, case.settings.arch, cache=settings.cache))
+            netlist = netlist_of(case.path, case.settings.arch, cache=settings.cache)
         except (BudaError, OSError):
             return  # the result of the case tells why
-    for name in settings.programs:
-        if not any(name in netlist.programs for netlist in netlists):
-            raise no_program(netlists[0], name)
+        netlists.append(netlist)
+        names = parameter_names(netlist.programs.values())
+        programs = [name for name in programs if name not in netlist.programs]
+        parameters = [(name, text) for name, text in parameters if declared_name(name, names) not in names]
+    if programs:
+        raise no_program(netlists[0], programs[0])
     bodies = [body for netlist in netlists for body in netlist.programs.values()]
-    for parameter in settings.parameters:
+    for parameter in parameters:
         with_declared_names(bodies, dict([parameter]))
 
 
