@@ -236,6 +236,21 @@ def test_a_run_is_taken_back_as_long_as_what_queues_held_is_there(load, complete
             np.testing.assert_array_equal(emu.peek("q"), two_of(10))
 
 
+def test_an_input_that_cannot_be_planned_moves_nothing(load):
+    """A plan is made for the labels of the entries that are read, so the pointers have moved by then."""
+    content = text(
+        [queue("a"), queue("o", "n")],
+        [graph("g", op("n", "nop", ["a"]))],
+        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a", more=", global_rdptr_autoinc: 1")))],
+    )
+    with be.Emulator(load(content.replace("out_df: Float32", "out_df: Float16_b")), "device") as emu:
+        emu.push("a", ONE)
+        before = pointers(emu)
+        with pytest.raises(be.UnsupportedError, match="V079"):
+            emu.run("p")
+        assert pointers(emu) == before
+
+
 def test_zeros_in_place_of_what_a_queue_held(load):
     """The settings of the first epoch fill queue a with zeros after its entries were pushed."""
     content = text(
