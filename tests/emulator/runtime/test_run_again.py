@@ -165,6 +165,21 @@ def test_an_epoch_before_the_one_that_fails_is_taken_back_too(load, precision):
             np.testing.assert_array_equal(emu.pop("o", 2), two_of(2 * number))
 
 
+def test_reports_count_no_traffic_of_a_run_that_was_taken_back(load):
+    with be.Emulator(load(KEEPER), "ideal") as emu:
+        emu.push("a", two_of(1))
+        emu.run("fill")
+        emu.push("b", two_of(1))
+        reports = []
+        for _ in range(3):
+            with pytest.raises(be.ProgramError, match="queue a") as raised:
+                emu.run("p")
+            reports.append(str(raised.value))
+        assert "2 entries to a in all and 2 are used up" in reports[0]
+        assert reports == 3 * reports[:1]
+        assert emu.machine.journal.of("b").popped is None
+
+
 @pytest.mark.parametrize("move", ["push", "pop"])
 def test_what_the_host_did_meanwhile_stays_done(load, move):
     """Then the epochs that were completed stay, too, and only the inputs that did not run are taken back."""

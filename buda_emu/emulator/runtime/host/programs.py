@@ -134,7 +134,8 @@ class Programs:
         try:
             self._run = run
             if standing is None and self._watched.stepper is None:
-                start = RunStart(self._memory, self._epochs, self.interpreter(run.program).variables)
+                variables = self.interpreter(run.program).variables
+                start = RunStart(self._memory, self._epochs, variables, self._watched.journal)
             self._execute(params, standing)
         except ProgramError as error:
             place = self._interpreter.failed_at

@@ -4,6 +4,7 @@ from operator import attrgetter
 from typing import Final
 
 from buda_emu.emulator.runtime.graph.epochs import Epochs
+from buda_emu.emulator.runtime.machine.listeners import Journal
 from buda_emu.emulator.runtime.machine.memory import Memory
 from buda_emu.netlist.program.settings import Variables
 
@@ -12,27 +13,30 @@ _ram_pointers: Final = attrgetter("rd", "wr")
 
 
 class RunStart:
-    """Pointers, allocations and variables as they are before a program runs. Contents of queues and rams are not kept:
-    what a program writes to a ram stays, and after it has overwritten an entry that a queue held before it, there is no
-    way back."""
+    """Pointers, allocations, variables and journal as they are before a program runs. Contents of queues and rams are
+    not kept: what a program writes to a ram stays, and after it has overwritten an entry that a queue held before it,
+    there is no way back."""
 
     __slots__ = (
         "_allocated",
         "_epochs",
         "_host_moves",
+        "_journal",
         "_memory",
         "_rams",
         "_rings",
         "_state",
+        "_traffic",
         "_values",
         "_variables",
     )
 
-    def __init__(self, memory: Memory, epochs: Epochs, variables: Variables) -> None:
+    def __init__(self, memory: Memory, epochs: Epochs, variables: Variables, journal: Journal) -> None:
         """Note the state of this moment; `variables` are those of the program."""
         self._memory = memory
         self._epochs = epochs
         self._variables = variables
+        self._journal = journal
         self._host_moves = memory.host_moves
         memory.held_entries.begin(memory.channels.values())
         self._rings = list(map(_ring_pointers, memory.rings))
@@ -40,6 +44,7 @@ class RunStart:
         self._allocated = memory.allocated
         self._state = epochs.state()
         self._values = variables.state()
+        self._traffic = journal.state()
 
     def go_back(self) -> None:
         """Restore the state, unless the host has moved a queue since, or the program has overwritten an entry that a
@@ -54,3 +59,4 @@ class RunStart:
         memory.replace_allocations(self._allocated)
         self._epochs.set_state(self._state)
         self._variables.set_state(*self._values)
+        self._journal.replace(*self._traffic)

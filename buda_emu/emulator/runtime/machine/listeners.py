@@ -138,6 +138,10 @@ class Journal:
             entry = self._entries.setdefault(queue, QueueTraffic())
         return entry
 
+    def state(self) -> tuple[dict[str, QueueTraffic], dict[str, int]]:
+        """Return copies of everything recorded: traffic by queue, and how often each graph ran."""
+        return {name: entry.copy() for name, entry in self._entries.items()}, dict(self.executed)
+
     def replace(self, entries: Mapping[str, QueueTraffic], executed: Mapping[str, int]) -> None:
         """Replace everything recorded by these entries."""
         self._entries = dict(entries)
