@@ -1,7 +1,7 @@
 """The kinds of documents: how each is recognised by its content, the functions that open and check it, its rules.
 
 A package that reads another kind of document adds one row to `KINDS`, or, outside of buda-emu, an entry point of the
-group `buda_emu.documents` whose object is a `Kind`. Modules of a kind are imported when such a document comes.
+group `buda_emu.documents` whose object is a `Kind`. The modules of a kind are imported when they are first needed.
 """
 
 import glob
@@ -41,19 +41,20 @@ _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of document; `words` is the noun that messages use for one.
+    """One kind of document; `words` is the noun that messages use for it.
 
-    `known_by` recognises a document by its first bytes (`_HEAD`), unpacked if they were gzip, and its name in small
-    letters. Of a file that was found in a folder, and that nobody named, more may be asked: `in_folders` is a second
-    function of first bytes and name, and `holds`, written `module:name`, a function of all bytes.
+    `known_by` recognises a document by its first bytes (`_HEAD` of them, unpacked if they were gzip) and by its name in
+    lower case. A file that a search of folders found, instead of the user naming it, may have to pass two more tests:
+    `in_folders`, another function of first bytes and name, and `holds`, written `module:name`, a function of all bytes.
 
-    `module` names a module with the functions of `DocumentModule`. `book`, written `module:name`, is a
-    RuleBook all of whose rules are entered when its module is imported; `prefix` begins the ids of its rules. `archs`
-    lists the architectures that a check may ask for.
+    `module` names a module with the functions of `DocumentModule`. `book`, written `module:name`, is the RuleBook of
+    the kind; importing its module enters all rules. `prefix` begins the ids of its rules. `archs` lists the
+    architectures that a check may ask for.
 
-    `commands` gives by verb for netlists the command line that serves such a FILE in its place, and under "" that for
-    every other verb. `other_stage`, written `module:name`, is a function of the first bytes that recognises the files
-    of other stages of its tool chain: it returns an object with `words` and `advice`, or None.
+    `commands` is for messages: where a verb for netlists gets a FILE of this kind, the message names the command that
+    serves it instead. The keys are verbs; "" stands for all that have no key. `other_stage`, written `module:name`, is
+    a function of the first bytes. It recognises files of the other stages of the kind's tool chain, and returns an
+    object with `words` and `advice`, or None.
 
     A kind with commands of its own names the package that has them in `command` (with the modules `arguments` and
     `schemas`), their verb, and the verb's line in the help.
@@ -120,8 +121,8 @@ def _is_schedule(head: bytes, _name: str) -> bool:
 
 
 def _is_of_gemini(head: bytes, name: str) -> bool:
-    """Return whether a file is a schedule, or a file of another stage of the tool chain, for which the schedule's
-    reader names the stage in its message."""
+    """Return whether a file is a schedule, or comes from another stage of the tool chain: the reader of schedules names
+    that stage in its message."""
     if _is_schedule(head, name):
         return True
     if _OTHER_STAGE.match(head) is None:
@@ -225,13 +226,13 @@ PACKAGE = Kind(
     ),
 )
 KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
-"""The kinds of this package, in the order in which their tests are applied. `NETLIST` comes after them and after those
-of other packages: whatever is nothing else is read as a netlist, whose reader says what a netlist is."""
+"""The kinds of this package, in the order in which they are tried. `NETLIST` is tried last, after the kinds of other
+packages: a file of no other kind is read as a netlist, and the message of that reader says what a netlist is."""
 
 
 @cache
 def kinds() -> tuple[Kind, ...]:
-    """Return the kinds of this package and of all others, in the order in which their tests are applied. Raises
+    """Return the kinds of this package and of all others, in the order in which they are tried. Raises
     HostError for an entry point whose object is not a `Kind` of the entry point's name."""
     return *KINDS, *declared_by_others(DOCUMENTS, Kind), NETLIST
 
@@ -260,8 +261,8 @@ def kind_of(path: str) -> Kind:
 
 
 def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -> None:
-    """Raise HostError for the first file of another kind than netlists and images, with the command that serves it in
-    place of a verb. Paths that are no files are passed over, and with `models` so are models."""
+    """Raise HostError for the first file that is neither a netlist nor an image; the message names the command that
+    serves it instead of `verb`. Paths that are not files are skipped, and so are models, with `models`."""
     for path in paths:
         name = path.lower()
         if name.endswith(".tti") or not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
@@ -276,23 +277,23 @@ def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -
 
 
 def require_kind(verb: str, below: str, paths: Iterable[str]) -> None:
-    """Raise HostError for the first file of another kind than the one whose own verb this is, with the command that
-    serves it in place of the verb `below`. Paths that are no files, and files of no kind, are passed over: the verb
-    says what is wrong with them."""
-    own_kind = next(kind for kind in KINDS if kind.verb == verb)
+    """Raise HostError for the first file that is not of the kind with the verb `verb`, such as "gemini"; the message
+    names the command that serves it instead of the verb `below`, such as "run". Paths that are not files, and files
+    whose kind is uncertain, are skipped: the verb itself reports what is wrong with them."""
+    expected_kind = next(kind for kind in KINDS if kind.verb == verb)
     for path in paths:
         if not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
             continue
         if is_model(path):
-            raise HostError(f"{path} is a model, not {_with_article(own_kind.words)}: `buda-emu compile {path}`")
+            raise HostError(f"{path} is a model, not {_with_article(expected_kind.words)}: `buda-emu compile {path}`")
         kind = kind_of(path)
-        if kind is not own_kind and _is_certain(kind, path):
-            raise HostError(_other_kind(kind, below, path, _with_article(own_kind.words)))
+        if kind is not expected_kind and _is_certain(kind, path):
+            raise HostError(_other_kind(kind, below, path, _with_article(expected_kind.words)))
 
 
 def require_model(verb: str, path: str) -> None:
-    """Raise HostError for a document in place of a model, with the command that serves it. Any other file, and a path
-    that is no file, is passed over: the compiler says what is wrong with it."""
+    """Raise HostError for a document where a model is expected; the message names the command that serves it. Other
+    files, and paths that are not files, are skipped: the compiler reports what is wrong with them."""
     if is_model(path) or not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
         return
     kind = kind_of(path)
@@ -301,15 +302,15 @@ def require_model(verb: str, path: str) -> None:
 
 
 def _is_certain(kind: Kind, path: str) -> bool:
-    """Return whether a file is of the kind that `kind_of` gives, which calls anything else a netlist, and any archive
-    an image."""
+    """Return whether the kind that `kind_of` returned for a file is more than its default. `kind_of` takes an unknown
+    file for a netlist and any archive for an image: here a netlist needs its sections, an image its name."""
     if kind is NETLIST:
         return netlists.holds_sections(path)
     return kind is not IMAGE or _has_image_name(b"", path.lower())
 
 
 def stage_of(kind: Kind, path: str) -> "Stage | None":
-    """Return the stage of a kind's tool chain that a file is of, None where it is a document of the kind itself."""
+    """Return the other stage of a kind's tool chain that a file comes from; None for a document of the kind itself."""
     if not kind.other_stage:
         return None
     return _import_object(kind.other_stage)(_head(path))
@@ -323,7 +324,7 @@ def _with_article(words: str) -> str:
 
 
 def _other_kind(kind: Kind, verb: str, path: str, expected: str = "a netlist") -> str:
-    """Return what a file of another kind is, and the command that serves it."""
+    """Return the message for a file of an unexpected kind: what it is, and the command that serves it."""
     stage = stage_of(kind, path)
     if stage is not None:
         command = dict(kind.commands)[""].replace("FILE", "SCHEDULE")
@@ -344,9 +345,10 @@ def files_below(
     """Return the paths, each once; a pattern is replaced by the paths that match it, a folder by the documents in it
     and below it, sorted by name.
 
-    `only` limits the documents of folders to one kind. `on_left_out` gets each file of a folder that may be what is
-    left of a netlist. With `to_write` links in a folder to files outside of it are left out: whoever names a folder
-    means the files in it. Raises HostError for a folder without documents and a pattern that nothing matches.
+    `only` limits the documents of folders to one kind. `on_left_out` is called with each file of a folder that is left
+    out and may be a netlist that was cut off. With `to_write`, links in a folder that lead out of it are left out, so
+    that nothing outside of the folder is written. Raises HostError for a folder without documents and a pattern that
+    nothing matches.
     """
     files: dict[str, None] = {}
     for path in chain.from_iterable(map(_matches, paths)):
@@ -382,8 +384,8 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def documents_among(paths: Iterable[str], only: Kind | None = None) -> list[str]:
-    """Return the paths without the files that no reader of documents recognises by their content: a netlist by two of
-    its sections, whatever else is wrong with it. Folders, patterns and `-` stay."""
+    """Return the paths without the files that are not recognised as documents by their content. Two of a netlist's
+    sections are enough for a netlist, whatever else is wrong with it. Folders, patterns and `-` stay."""
     return [path for path in paths if not os.path.isfile(path) or _has_content_of(path, only)]  # noqa: PTH113
 
 
@@ -412,8 +414,8 @@ def _documents(folder: str, only: Kind | None, on_left_out: Callable[[str], obje
 
 
 def _is_document(path: str, only: Kind | None) -> bool:
-    """Return whether a file that nobody named is a document. The tests are stricter than those of `kind_of`: an archive
-    must have the name of an image, a `.tflite` a package in it."""
+    """Return whether a file that a search of folders found is a document. The tests are stricter than those of
+    `kind_of`: an archive must have the name of an image, a `.tflite` must hold a package."""
     name = path.lower()
     if name.endswith((".yaml", ".yml")):
         return only in (None, NETLIST) and netlists.looks_like_netlist(path)

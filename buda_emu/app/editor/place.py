@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from buda_emu.support.records import dataclass
 
-# A text in double quotes is at most 200 characters long: with escaped quotes in it, one that is left open is looked for
-# again from each of them.
+# A text in double quotes matches only up to 200 characters. A quote that is left open is tried again from each escaped
+# quote after it, and without the bound the time would grow with the square of the text.
 _TOKEN: Final = re.compile(
     r"'[^']*'|\"(?:[^\"\\]|\\.){0,200}\"|#.*|[{}\[\],]|:(?=[\s,\[\]{}]|$)|[^\s{}\[\],:#'\"]+(?::[^\s,{}\[\]]+)*"
 )
@@ -25,8 +25,9 @@ _LINES_BEHIND: Final = 60  # lines after that of the cursor in which keys of the
 class Level:
     """An open bracket, or a block.
 
-    `key` is the key whose value is being written, "" while a key or list item is; `keys` are the keys in it, before
-    and after the cursor; `items` the items of a list before the cursor.
+    `key` is the key whose value is being written; it is "" while a key or a list item is being written. `keys` are the
+    keys in the level, before and after the cursor, `values` the values by key, `items` the items of a list before the
+    cursor.
     """
 
     kind: Literal["map", "list"]
@@ -65,7 +66,6 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
     word = match[0][::-1] if match is not None else ""
     start, path = _entry(lines, line)
     head = _KEY.match(lines[start - 1])
-    begin = 0
     if head is not None and (start < line or head.end(2) + 1 < column):
         path = (*path, head[2])
         begin = head.end()
@@ -111,7 +111,7 @@ def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
             continue
         indent = len(row) - len(text)
         head = _KEY.match(row)
-        # Further out than the entry a bracket cannot go on: one was left open.
+        # An open bracket cannot go on in a line that is indented no deeper than its entry: it was left open.
         is_bracket_left_open = indent <= entry_indent and (head is not None or text.startswith("- "))
         if depth == 0 or is_bracket_left_open:
             depth = 0
@@ -142,8 +142,10 @@ def _enter_entry(blocks: list[tuple[int, str]], row: str, head: re.Match[str] | 
     while blocks and blocks[-1][0] >= indent:
         blocks.pop()
     around = tuple(key for _, key in blocks)
-    if head is not None and not row[head.end() :].strip().partition("#")[0]:
-        blocks.append((indent, head[2]))
+    if head is not None:
+        value, _, _comment = row[head.end() :].strip().partition("#")
+        if not value:
+            blocks.append((indent, head[2]))
     return around
 
 
@@ -187,7 +189,8 @@ def _level_of(bracket: str) -> Level:
 
 
 def _end_word(level: Level, separator: str, last_word: str) -> None:
-    """Begin an entry of a level after a comma, or its value after a colon, before which its key stands."""
+    """Handle the separator after a word: a comma ends an entry of the level; a colon makes the word a key, whose value
+    follows."""
     if separator == ",":
         level.key = ""
     else:
@@ -218,7 +221,8 @@ def _text_behind(row: str, column: int) -> str:
     match = _BEHIND.match(text)
     if match is None:
         return text
-    return text[match.end(0) - len(match[1] or "") :]
+    colon = match[1] or ""
+    return text[match.end() - len(colon) :]
 
 
 class _ScanBehind:
@@ -248,22 +252,23 @@ class _ScanBehind:
                 self._add_value(last_word)
 
     def _add_key(self, key: str) -> None:
-        """Note a key that stands behind the cursor, among the keys of the map that the cursor is in if it belongs to
-        that."""
+        """Note a key that stands behind the cursor, and add it to the level that the scan is in if that was open at
+        the cursor."""
         self._open[-1].key = key
         level = self._level_at_cursor()
         if level is not None and key:
             level.keys.append(key)
 
     def _add_value(self, value: str) -> None:
-        """Note a value that stands behind the cursor, if its key belongs to the map that the cursor is in."""
+        """Add a value that stands behind the cursor to the level that the scan is in if that was open at the cursor and
+        the value has a key."""
         key = self._open[-1].key
         level = self._level_at_cursor()
         if level is not None and key:
             level.values.setdefault(key, value)
 
     def _level_at_cursor(self) -> Level | None:
-        """Return the level that the scan is in, None if it was opened behind the cursor."""
+        """Return the level that the scan is in; None if it was opened behind the cursor."""
         if len(self._open) > len(self._levels):
             return None
         return self._levels[len(self._open) - 1]

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def move_batch_first(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
-    """Return a tensor [w, z, r, c], of which the last `dim` dimensions are meaningful, with the outermost of these as
-    w. Nothing is copied.
+    """Return a view of a tensor [w, z, r, c] that uses only its last `dim` dimensions, with the outermost of these
+    moved to w.
 
-    Raises HostError for a `dim` that is not 1 to 4, and where a dimension in front of the meaningful ones is not 1.
+    Raises HostError for a `dim` that is not 1 to 4, and for an unused dimension whose size is not 1.
     """
     unused = _unused_dims(dim)
     if any(size != 1 for size in array.shape[:unused]):
@@ -39,7 +39,7 @@ def move_batch_back(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
 
 
 def _unused_dims(dim: int) -> int:
-    """Return how many dimensions stand in front of the meaningful ones. Raises HostError."""
+    """Return how many of the four dimensions are unused; they come first. Raises HostError."""
     if not 1 <= dim <= 4:
         raise HostError(f"a tensor has 1 to 4 dimensions, not {dim}")
     return 4 - dim
@@ -81,10 +81,10 @@ def entries_for(queue: Queue, array: "NDArray[Any]", word: str) -> "NDArray[Any]
 
 
 def host_elements(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[NDArray[Any], str]":
-    """Convert raw values [n, t, rows, cols] of a queue into the elements that the host gets, and return these with
+    """Convert raw values [n, t, rows, cols] of a queue into the elements that the host reads, and return these with
     their format (NETLIST 7.4).
 
-    `ideal` says that precision is ignored: all but raw queues then give Float32.
+    With `ideal`, formats are ignored: every queue but a raw one gives Float32.
     """
     df = queue.df
     if df == "RawUInt32":
@@ -145,7 +145,8 @@ def unpack(netlist: Netlist, queue: Queue, data: "Bytes", df: str) -> "NDArray[A
 def write_words(path: str, data: "NDArray[Any]") -> None:
     """Write the bytes of an array in whole 32-bit words; the last one is filled up with zeros."""
     raw = data.tobytes()
-    write_file(path, lambda stream: stream.write(raw + bytes(-len(raw) % 4)))
+    padding = bytes(-len(raw) % 4)
+    write_file(path, lambda stream: stream.write(raw + padding))
 
 
 def read_words(path: str, size: int) -> bytes:
@@ -154,6 +155,6 @@ def read_words(path: str, size: int) -> bytes:
     with Path(path).open("rb") as file:
         raw = file.read(expected + 1)
     if len(raw) != expected:
-        has = f"{len(raw)}" if len(raw) < expected else f"more than {expected}"
-        raise HostError(f"{path} has {has} bytes, expected {expected}")
+        size_text = f"{len(raw)}" if len(raw) < expected else f"more than {expected}"
+        raise HostError(f"{path} has {size_text} bytes, expected {expected}")
     return raw[:size]
