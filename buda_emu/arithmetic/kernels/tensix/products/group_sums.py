@@ -1,16 +1,16 @@
 """The matrix unit's groups of 8 products, in fused multiply-adds of single precision. In a kernel they are vector code
 (`intrinsics/dst_words.py`).
 
-A group's sum counts units of 2^-10 of 2^X, X the largest exponent of its products, and each product is rounded to
-that unit, ties away from zero, before it is added (DEVICE_NUMERICS 2.2). That is what adding it to M = 1.5 * 2^23 units
-does: one fused multiply-add rounds the exact product to the last place of M, and the sum, less than 2^15 units, never
-leaves M's binade. Ties, which the instruction rounds to even, do not occur: parts of SrcB are given with a little more
-than their magnitude (`prepared`), less than a quarter of the last place of any product.
+Let X be the largest exponent of a group's products. The chip rounds each product to the unit 2^(X - 10), ties away from
+zero, and adds up the rounded products (DEVICE_NUMERICS 2.2). Here a sum begins as M = 1.5 * 2^23 units, and one fused
+multiply-add for each product does both steps: it rounds the exact result to the last place of M, which is one unit. The
+sum stays below 2^15 units, so that it never leaves the binade of M. Fused multiply-adds round ties to even, but no ties
+occur: the parts of SrcB are made a little larger (`prepared`), by less than a quarter of a product's last place.
 
-What follows is done with the M of the common exponent of sums and Dst. A 16-bit Dst holds numbers of 8 or 11 bits:
-adding such a one to M rounds it as the chip does, and so does adding the sums, ties upward, if it is rounded down. A
-32-bit Dst is counted in units of 2^-23, as integers. All of it is exact while exponents stay well within those of a
-single: `matmul_by_singles` sees to that.
+The sums are then added to Dst with the M of the largest exponent of both. A word of a 16-bit Dst has 8 or 11 bits:
+adding it to M rounds it as the chip does. Each sum is rounded to the unit of that M, ties upward: it is increased by
+`HALF` and rounded down. A 32-bit Dst is counted in integers of 2^-13 of that unit. All steps are exact while exponents
+stay well within those of a single, which `matmul_by_singles` ensures.
 
 Called from Python the functions compute the same in numpy, and so define the code.
 """
@@ -33,32 +33,33 @@ Group: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
 ABOVE: Final = 13
 """The exponent field of M is X + ABOVE; its first bit of fraction is set, too."""
 OFFSET: Final = 64
-"""What is added to the exponents of an fp16 Dst, which would else lie at the end of those of a single."""
+"""What is added to the exponents of an fp16 Dst, which would otherwise be among the smallest of a single."""
 LOWEST_COMMON: Final = 24
 """The least common exponent of an accumulation in 16 bits: half a unit of the last phase, which is 2^12 below the first
 one's, is still a normal single."""
 LOWEST_WIDE: Final = 27
 """The same in 32 bits: a quarter of its unit is."""
 
-M_FRACTION: Final = 0x400000
-AWAY: Final = 1.0 + 2.0**-13
+M_FRACTION: Final = 0x400000  # the fraction of 1.5
+AWAY: Final = 1.0 + 2.0**-13  # makes a word of Dst so much larger that ties are rounded away from zero
 LEAST: Final = (LOWEST_COMMON + ABOVE) << 23 | M_FRACTION
 LEAST_WIDE: Final = (LOWEST_WIDE + ABOVE) << 23 | M_FRACTION
 LEAST_FP16: Final = (OFFSET + ABOVE) << 23 | M_FRACTION
-"""Patterns of the least M, of a Dst of bf16, of 32 bits, and of fp16."""
-FP16_MOST: Final = (OFFSET + 31) << 23 | 0x3FF << 13
+"""Patterns of the least M that is used, for a Dst of bf16, of 32 bits and of fp16."""
+FP16_MOST: Final = (OFFSET + 31) << 23 | 0x3FF << 13  # the largest fp16 of Dst: exponent 31, all 10 bits of fraction
 
-# What to take from the pattern of M, or to take it from, for the pattern of:
+# Differences of patterns: the pattern of M minus UNIT is the pattern of the unit, and so on. From the two inverses
+# the pattern of M is subtracted instead.
 UNIT: Final = 23 << 23 | M_FRACTION
 INVERSE: Final = (2 * 127 + 23) << 23 | M_FRACTION  # 1 / unit
 HALF: Final = (24 << 23 | M_FRACTION) - (1 << 10)
-"""Half a unit, and what the chip's first rounding adds, 2^-14 of one (`accumulate`)."""
+"""Half a unit and 2^-14 of a unit, which the chip's first rounding adds (`accumulate`)."""
 HALF_OF_M: Final = float(np.nextafter(np.float32(2.0**-24 * (1.0 + 2.0**-13) / 1.5), np.float32(1)))
-"""The same as a part of M, or less than 2^-22 of it more: a sum that this would take over a tie has more than 22 bits
-below the unit, and is not near one."""
-FINER: Final = 13 << 23  # unit of a 32-bit Dst, of that of a 16-bit one
+"""The same divided by M, rounded up by less than 2^-22 of itself. This changes no result: it could move only a sum with
+more than 22 bits below the unit over a tie, and such a sum is not near one."""
+FINER: Final = 13 << 23  # the unit of a 32-bit Dst is 2^-13 of that of a 16-bit one
 INVERSE_WIDE: Final = INVERSE + FINER
-UNIT_WIDE: Final = UNIT + FINER + (2 << 23)  # a quarter of it
+UNIT_WIDE: Final = UNIT + FINER + (2 << 23)  # a quarter of the unit of a 32-bit Dst
 BUG: Final = 9 << 23 | M_FRACTION  # 2^4 of 2^X
 HALF_BELOW: Final = 0x3EFFFFFF
 """The single below 0.5: added before a fraction is dropped, it rounds to nearest, halves away from zero."""
@@ -73,14 +74,14 @@ def add_tile(
     steps: Any,
     how: tuple[int, int, int, int, int, int, int, int],
 ) -> None:
-    """word += SrcB x SrcA of a tile.
+    """Compute word += SrcB x SrcA of a tile.
 
-    word: float32[1024], words of Dst. The exponents of those of FP16 are greater by OFFSET; those of BF16 by ABOVE, and
-    one with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts from `prepared`;
-    steps: int32[2 * n], of each its fidelity phase and its inner face. how: how many steps, at least one; how many
-    faces; what exponents of products are at least, as `prepared` counts them; what those of M are at least, for
-    products that are not zeros, or 0 where exponents are too far apart for bytes; by how much exponents are greater;
-    whether (1) words are cut after each step as `cut_words` does; the mode of Dst; whether (1) it is a Blackhole.
+    word: float32[1024], words of Dst. Exponents of FP16 words are increased by OFFSET, those of BF16 words by ABOVE; a
+    BF16 word with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts from
+    `prepared`. steps: int32[2 * n], the fidelity phase and the inner face of each step. how, in this order: the number
+    of steps, at least one; the number of faces; the least exponent of products, as `prepared` counts them; the least
+    exponent of M for products that are not zeros, or 0 where exponents are too far apart for bytes; by how much
+    exponents were increased; 1 if words are cut after each step as `cut_words` does; the mode of Dst; 1 for Blackhole.
     """
     count, _, lowest, _, moved, cut, mode, blackhole = how
     count_b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)
@@ -103,7 +104,8 @@ def add_tile(
 
 
 def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
-    """Add one inner face in a 16-bit Dst; the M are those of X in phase 0, which is `shift` more than in this one."""
+    """Add the sums of one inner face to a 16-bit Dst. Each M is that of phase 0, whose exponent is greater by `shift`
+    than that of this phase."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_FP16 if mode == FP16 else LEAST)
@@ -112,10 +114,11 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
         m = common.view(np.float32)
         total = fma_f32(word, np.float32(AWAY), m)
         for pattern, group in ((m0, total0), (m1, total1)):
-            v = np.asarray(group - pattern.view(np.float32))
-            if mode == FP16:  # an exponent of zero or less is none
-                v = np.where(pattern > i32((OFFSET + ABOVE + shift) << 23 | M_FRACTION), v, np.float32(0))
-            upward = fma_f32(v, np.float32(2.0**-shift), half)
+            group_sum = np.asarray(group - pattern.view(np.float32))
+            if mode == FP16:  # the chip takes an exponent of zero or less for a zero
+                is_normal = pattern > i32((OFFSET + ABOVE + shift) << 23 | M_FRACTION)
+                group_sum = np.where(is_normal, group_sum, np.float32(0))
+            upward = fma_f32(group_sum, np.float32(2.0**-shift), half)
             total = total + np.floor(upward * inverse) * unit
         rounding, mask = (0x1000, -0x2000) if mode == FP16 else (0x8000, -0x10000)
         bits = (np.asarray(total - m).view(np.int32) + i32(rounding)) & i32(mask)
@@ -128,24 +131,24 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
 
 
 def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) -> None:
-    """Add one inner face in a 32-bit Dst; the M are those of X in phase 0."""
+    """Add the sums of one inner face to a 32-bit Dst. Each M is that of phase 0."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_WIDE)
         inverse = _difference(INVERSE_WIDE, common)
         half = (word.view(np.int32) & i32(NEGATIVE_SIGN)) | i32(HALF_BELOW)
-        n = fma_f32(word, inverse.view(np.float32), half.view(np.float32)).astype(np.int32)  # towards zero
+        count = fma_f32(word, inverse.view(np.float32), half.view(np.float32)).astype(np.int32)  # towards zero
         scale = np.asarray(inverse - i32(shift << 23)).view(np.float32)
         for pattern, group in ((m0, total0), (m1, total1)):
-            v = np.asarray(group - pattern.view(np.float32))
-            n = n + np.floor(fma_f32(v, scale, np.float32(0.5))).astype(np.int32)
-        size = np.abs(n)
-        # Of four times that singles round no ties: one more than that is none.
+            group_sum = np.asarray(group - pattern.view(np.float32))
+            count = count + np.floor(fma_f32(group_sum, scale, np.float32(0.5))).astype(np.int32)
+        size = np.abs(count)
+        # A size from 2^23 on may not fit a single, which rounds ties to even: four times the size and 1 is never a tie.
         quadruple = (size.view(np.uint32) << np.uint32(2)) + np.minimum(size >> i32(23), i32(1)).view(np.uint32)
         result = quadruple.astype(np.float32) * np.asarray(common - i32(UNIT_WIDE)).view(np.float32)
-        bits = result.view(np.int32) | (n & i32(NEGATIVE_SIGN))
+        bits = result.view(np.int32) | (count & i32(NEGATIVE_SIGN))
         if not blackhole:  # an error of the chip (2.3 step 5)
-            bits = np.where(n == -1, (common - i32(BUG)) | i32(NEGATIVE_SIGN), bits)
+            bits = np.where(count == -1, (common - i32(BUG)) | i32(NEGATIVE_SIGN), bits)
         word[:] = bits.view(np.float32)
 
 
@@ -155,13 +158,13 @@ def _square(tile: Any) -> Any:
 
 
 def _difference(number: int, pattern: Any) -> Any:
-    """Return a constant, `number`, less the patterns, as words that wrap around."""
+    """Return the constant `number` minus each pattern, as words that wrap around."""
     return np.asarray(np.array(number, np.uint32) - pattern.view(np.uint32)).view(np.int32)
 
 
 def _common(word: Any, m0: Any, m1: Any, shift: int, least: int) -> Any:
-    """Return the pattern of the M of the largest exponent, `least` where there is none: sums of nothing have none in
-    the later phases."""
+    """Return the pattern of M for the largest exponent of both sums and the word, but no less than `least`: in the
+    later phases sums of zeros alone have a smaller one."""
     word_pattern = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(INFINITY)) | i32(M_FRACTION)
     return np.maximum(np.maximum(np.maximum(m0, m1) - i32(shift << 23), word_pattern), i32(least))
 
