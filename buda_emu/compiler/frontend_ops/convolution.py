@@ -29,8 +29,10 @@ def convolution(
     groups: int = 1,
     flipped: bool = False,
 ) -> Node:
-    """conv plus a bias for each channel; weights that are an input: every window times every kernel, which may be
-    `flipped`"""
+    """conv plus a bias for each channel; computed weights: a product of all windows and all kernels
+
+    `flipped` reverses computed kernels along every spatial dimension.
+    """
     rank = len(w.shape) - 2
     if w.op == "constant":
         y = b.conv(x, w, strides=tuple(strides), pads=tuple(pads), dilations=tuple(dilations), groups=groups)
@@ -92,23 +94,24 @@ def conv_transpose(
 ) -> Node:
     """zeros between the elements, then a convolution by the flipped kernel"""
     rank = len(w.shape) - 2
-    extra = tuple(output_padding) or (0,) * rank
+    added_at_end = tuple(output_padding) or (0,) * rank
     for place in range(rank):
         size = x.shape[2 + place]
         reach = (w.shape[2 + place] - 1) * dilations[place]
         low = reach - pads[place][0]
-        high = reach - pads[place][1] + extra[place]
+        high = reach - pads[place][1] + added_at_end[place]
         check_index_size("conv_transpose", (size - 1) * strides[place] + 1 + abs(low) + abs(high))
-        wide = np.full((size - 1) * strides[place] + 1, -1)
-        wide[:: strides[place]] = np.arange(size)
-        index = np.concatenate([np.full(max(low, 0), -1), wide, np.full(max(high, 0), -1)])
+        with_gaps = np.full((size - 1) * strides[place] + 1, -1)  # -1 takes a zero
+        with_gaps[:: strides[place]] = np.arange(size)
+        index = np.concatenate([np.full(max(low, 0), -1), with_gaps, np.full(max(high, 0), -1)])
         index = index[max(-low, 0) : index.size - max(-high, 0)]
         x = b.take(x, dim=2 + place, index=index)
     cin, cout = w.shape[:2]
     kernel = b.reshape(w, shape=(groups, cin // groups, cout, *w.shape[2:]))
-    flipped = w.op != "constant"
-    for dim in () if flipped else range(3, 3 + rank):
-        kernel = b.take(kernel, dim=dim, index=np.arange(kernel.shape[dim])[::-1])
+    is_constant = w.op == "constant"
+    if is_constant:
+        for dim in range(3, 3 + rank):
+            kernel = b.take(kernel, dim=dim, index=np.arange(kernel.shape[dim])[::-1])
     kernel = b.transpose(kernel, perm=(0, 2, 1, *range(3, 3 + rank)))
     kernel = b.reshape(kernel, shape=(groups * cout, cin // groups, *w.shape[2:]))
     unit_steps = (1,) * rank
@@ -120,15 +123,15 @@ def conv_transpose(
         pads=((0, 0),) * rank,
         dilations=tuple(dilations),
         groups=groups,
-        flipped=flipped,
+        flipped=not is_constant,
     )
 
 
 def count_window_elements(
     index: Array, size: int, stride: int, dilation: int, pad: tuple[int, int], count_pads: bool
 ) -> Array:
-    """Return how many elements of one dimension count for the mean of each window. `index` holds its `tap_indices`,
-    [kernel, windows]."""
+    """Return by how many elements, counted along one dimension, the sum of each window is divided for its mean. `index`
+    holds the `tap_indices` of the dimension, [kernel, windows]."""
     if not count_pads:
         return (index >= 0).sum(0)
     k, count = (int(edge) for edge in index.shape)
@@ -150,7 +153,7 @@ def avg_pool(
     total: bool = False,
     divisor: float = 0.0,
 ) -> Node:
-    """mean of each window: along every dimension a matrix of ones, then divided by the elements that count"""
+    """mean of each window: a matrix of ones along every dimension, then a division by the number of elements"""
     counts: Array = np.ones((1,) * len(kernel), np.float32)
     options = {"strides": strides, "pads": pads, "dilations": dilations, "out": out}
     sizes = window_counts(x.shape[2:], kernel, options)
@@ -168,12 +171,11 @@ def avg_pool(
         shape = [1] * len(kernel)
         shape[place] = count
         counts = counts * elements.reshape(shape).astype(np.float32)
-        even = counts.size and (elements == elements[0]).all() and not total and not divisor
-        if even:
+        is_mean = not total and not divisor
+        weight = 1.0
+        if is_mean and counts.size and (elements == elements[0]).all():
+            # All windows divide by the same number here: the matrix does it.
             weight = 1 / elements[0]
-        else:
-            weight = 1.0
-        if even:
             counts = counts / elements.reshape(shape).astype(np.float32)
         x = b.linear(x, dim=dim, matrix=Sparse.of((count, size), row[inside], index[inside], weight))
     if divisor:
@@ -204,7 +206,7 @@ def _first_of_taps(b: Builder, hit: Node) -> Node:
 
 @_op
 def max_pool_places(b: Builder, x: Node, *, kernel: Sequence[int], **options: Any) -> Node:
-    """place of the first largest of each window, counted through all spatial dimensions
+    """place of the first largest element of each window, counted through all spatial dimensions
 
     Windows are those of `max_pool`.
     """
@@ -217,17 +219,17 @@ def max_pool_places(b: Builder, x: Node, *, kernel: Sequence[int], **options: An
 
 @_op
 def max_unpool(b: Builder, values: Node, x: Node, *, kernel: Sequence[int], last: bool = False, **options: Any) -> Node:
-    """zeros of the shape of x, with the value of each window of x at its first largest element; several for an element
-    are added, or with `last` the last one counts
+    """zeros of the shape of x, with the value of each window of x at the place of its first largest element
 
-    Windows are those of `max_pool`, whose gradient this is, too.
+    Where several windows give an element a value, the values are added, or with `last` the last window counts. Windows
+    are those of `max_pool`, and this is also the gradient of `max_pool`.
     """
     first = _first_largest(b, x, kernel=kernel, **options)
     spread = b.multiply(first, b.reshape(values, shape=(*x.shape[:2], 1, *first.shape[3:])))
     if not last:
         return _spread_taps(b, spread, x, kernel, options, apart=False)
     hit = _spread_taps(b, first, x, kernel, options, apart=True)
-    # Of two windows that read an element the later one does so by the earlier tap.
+    # Where two windows read the same element, the later window reads it by the earlier tap.
     winner = b.multiply(_first_of_taps(b, hit), _spread_taps(b, spread, x, kernel, options, apart=True))
     return b.reduce_sum(winner, axes=[2], keepdims=False)
 
@@ -235,8 +237,8 @@ def max_unpool(b: Builder, values: Node, x: Node, *, kernel: Sequence[int], last
 def _spread_taps(
     b: Builder, taps: Node, x: Node, kernel: Sequence[int], options: dict[str, Any], *, apart: bool
 ) -> Node:
-    """Return what the taps of windows of x hold, [N, C, taps, out...], at the elements that they read: summed, or
-    `apart` for each tap, [N, C, taps, space...]."""
+    """Move the values of taps, [N, C, taps, out...], to the elements of x that the taps read, and return the sums of
+    each element; with `apart` return the values of each tap by itself, [N, C, taps, space...]."""
     rank = len(kernel)
     out = taps.shape[3:]
     spread = b.reshape(taps, shape=(*x.shape[:2], *kernel, *out))

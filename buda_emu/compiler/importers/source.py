@@ -21,12 +21,11 @@ def read_model(
 ) -> Graph:
     """Import a model in any form that `compile` takes, with example inputs as `example_inputs` takes them. Operators
     listed in `on_host` stay as they are if the model's own framework can run them. `parameters` names a file with the
-    parameters of a torch module or .pt2 program, `sizes` the sizes that the model leaves open. Raise HostError for a
+    parameters of a torch module or .pt2 program, `sizes` the sizes that the model leaves open. Raises HostError for a
     model that cannot be read, UnsupportedError for one that cannot be compiled."""
     examples = example_inputs(inputs)
-    refuse_masked_arrays(
-        list(examples.values()) if isinstance(examples, Mapping) else examples, "compile: example inputs"
-    )
+    example_arrays = list(examples.values()) if isinstance(examples, Mapping) else examples
+    refuse_masked_arrays(example_arrays, "compile: example inputs")
     open_sizes = OpenSizes(sizes or {})
     graph = _dispatch(source, examples, on_host, parameters, open_sizes)
     open_sizes.check(graph.name)
@@ -56,9 +55,9 @@ def _read_model_file(
 def _dispatch(
     source: Any, inputs: Examples, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
-    """Read a model with the importer for its kind, which is told by its type or the suffix of its file. Only that
-    importer's packages are imported. Raises HostError for any other source, or for `parameters` beside a model that has
-    its own."""
+    """Read a model with the importer for its kind, which its type or the suffix of its file shows. Only that importer's
+    packages are imported. Raises HostError for a source of any other kind, and for `parameters` beside a model that
+    contains its own."""
     kind: type[Any] = type(source)
     if isinstance(source, Mapping):
         raise HostError(
@@ -71,10 +70,10 @@ def _dispatch(
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 
         return read_torch(source, inputs, parameters, sizes)
-    path = Path(source) if isinstance(source, (str, Path)) else Path()
-    if parameters is not None and path.suffix.lower() != ".pt2":
-        raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
-    if isinstance(source, (str, Path)):
+    path = Path(source) if isinstance(source, (str, Path)) else None
+    if parameters is not None and (path is None or path.suffix.lower() != ".pt2"):
+        raise HostError("compile: parameters= is for a torch module or a .pt2 file: other models contain their own")
+    if path is not None:
         return _read_model_file(path, inputs, on_host, parameters, sizes)
     if kind.__name__ == "ModelProto":
         from buda_emu.compiler.importers.from_onnx.reader import read_proto
@@ -101,13 +100,14 @@ def _how_to_export(path: Path) -> str:
 
 
 def _refuse_tensors_of_torch(function: Any, inputs: Examples) -> None:
-    """Raise HostError for a function with example inputs of torch: functions are of JAX, and torch's is a module."""
+    """Raise HostError for a function with example inputs of torch. A function is taken for one of JAX; torch's models
+    are modules."""
     examples = list(inputs.values()) if isinstance(inputs, Mapping) else inputs or ()
     if any(type(example).__module__.split(".")[0] == "torch" for example in examples):
         name = getattr(function, "__name__", type(function).__name__)
         raise HostError(
-            f"compile: {name}: a function is one of JAX, and its example inputs are of torch: put it into the forward "
-            'of a torch.nn.Module, or call torch.compile(function, backend="buda")'
+            f"compile: {name}: a function must be one of JAX, but its example inputs are of torch: put it into the "
+            'forward of a torch.nn.Module, or call torch.compile(function, backend="buda")'
         )
 
 

@@ -1,4 +1,5 @@
-"""Matrices of rows as operands of an identity matmul: distinct tiles and an encoding (OPS 6.2)."""
+"""Sparse matrices as operands of an identity matmul: the distinct tiles, and an encoding that says where each tile
+stands (OPS 6.2)."""
 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -15,11 +16,11 @@ from buda_emu.support.errors import UnsupportedError
 
 _TILE_WORDS = 2048  # 16-bit words of an index tile; what a strip needs may not cross into the next tile
 PICKER_PAIRS = 700
-"""Largest number of tile pairs that one row of cores takes, if there are more rows."""
+"""Largest number of tile pairs that one row of cores takes as long as the grid has another row to share them with."""
 PICKER_BYTES = 250_000
-"""Largest size of the distinct tiles that one row of cores takes, if there are more rows."""
+"""Largest size in bytes of the distinct tiles that one row of cores takes as long as the grid has another row."""
 PICKER_ROOM = 500_000
-"""Largest size of the distinct tiles in one picker, if two pickers in sequence would have fewer."""
+"""Largest size in bytes of the distinct tiles of one picker as long as two pickers in sequence would have fewer."""
 _STRIP_WORDS = 1700
 """Largest number of words in a strip; a longer one becomes two with the same index."""
 
@@ -65,9 +66,10 @@ class Picker:
 
 @dataclass(eq=False, slots=True)
 class PickTable:
-    """The pairs of tiles of a matrix whose result has t slices of `rows` tile rows. Each pair has a slice, a row, a
-    tile of the inner dimension and a number (`which`) among the distinct `tiles`. Rows of the matrix count through t.
-    `plain`: whether the tiles hold only 0 and 1, for which few bits are enough."""
+    """The tiles of a matrix that are not empty. Each is a pair: of a tile row of the result and a tile of the inner
+    dimension. The result has t slices of `rows` tile rows, and the rows of the matrix count through all slices. The
+    fields of a pair are its slice, its row in the slice, its inner tile, and the number (`which`) of its content among
+    the distinct `tiles`. `plain`: the tiles hold only 0 and 1, for which few bits are enough."""
 
     t: int
     rows: int
@@ -140,8 +142,8 @@ class PickTable:
         )
 
     def repeat_slices(self, count: int, inner: int) -> "PickTable":
-        """Return the table with `count` slices for each slice. They pick the same rows from as many slices of the
-        operand, of `inner` tile rows each: (slice, part) on both sides."""
+        """Return the table with `count` slices in place of each slice s: the slices s * count + part. Each of them picks
+        the same rows as s did, from slices of the operand that are numbered likewise and have `inner` tile rows."""
         part = np.repeat(np.arange(count), self.slice.size)
         slice, row, column, tile_numbers = (
             np.tile(pair_field, count) for pair_field in (self.slice, self.row, self.inner, self.which)
@@ -195,14 +197,19 @@ class PickTable:
     def fits(self, cut: WorkDivision) -> bool:
         """Return whether the table's numbers fit the 16 bits of a word when its work is divided by `cut`."""
         tile_bits, ublock_bits, inner_bits = self._bits(cut)
-        room = tile_bits + inner_bits + max(0, (cut.u_rt - 1).bit_length()) <= 16
-        return room and ublock_bits + (cut.u_rt * cut.u_kt).bit_length() <= 16
+        row_bits = (cut.u_rt - 1).bit_length()
+        tile_count_bits = (cut.u_rt * cut.u_kt).bit_length()
+        tile_word_fits = tile_bits + inner_bits + row_bits <= 16
+        ublock_word_fits = ublock_bits + tile_count_bits <= 16
+        return tile_word_fits and ublock_word_fits
 
     def _bits(self, cut: WorkDivision) -> tuple[int, int, int]:
         """Return the bits of a tile's number, of an ublock's number, and of a tile's place in a strip (OPS 6.2)."""
-        m = self.rows // cut.grid_rows // cut.u_rt
+        ublocks = self.rows // cut.grid_rows // cut.u_rt
         tile_bits = max(1, (self.counts(cut).tiles - 1).bit_length())
-        return tile_bits, max(1, (m - 1).bit_length()), 1 if cut.u_kt <= 2 else (cut.u_kt - 1).bit_length()
+        ublock_bits = max(1, (ublocks - 1).bit_length())
+        inner_bits = max(1, (cut.u_kt - 1).bit_length())
+        return tile_bits, ublock_bits, inner_bits
 
     def picker(self, cut: WorkDivision) -> Picker:
         """Return the operands of an identity matmul whose work is divided by `cut`. Raises UnsupportedError if they do
@@ -249,8 +256,8 @@ class PickTable:
         )
 
     def _strips(self, pairs: Index, place: Index, cut: WorkDivision, bits: tuple[int, int]) -> "list[_Strip]":
-        """Return the strips of one row of cores, whose pairs are `pairs`, in order; every slice has at least one.
-        `place`: the number of each pair's tile; `bits`: of a tile's number and of the place in a strip."""
+        """Return the strips of one row of cores in order, at least one for every slice. `pairs`: the pairs of the row;
+        `place`: the number of each pair's tile; `bits`: the bits of a tile's number and of a place in a strip."""
         tile_bits, inner_bits = bits
         row = self.row[pairs] % (self.rows // cut.grid_rows)
         keys = (
@@ -263,13 +270,15 @@ class PickTable:
         order = np.lexsort(keys[::-1])
         word = (place << (16 - tile_bits)) | (keys[3] << inner_bits) | keys[4]
         strips: list[_Strip] = []
-        for b, strip, ublock, value in zip(*(key[order].tolist() for key in (*keys[:3], word)), strict=True):
-            if not strips or (strips[-1].slice, strips[-1].index) != (b, strip) or strips[-1].words > _STRIP_WORDS:
-                strips.append(_Strip(b, strip))
+        columns = [key[order].tolist() for key in (*keys[:3], word)]
+        for slice, index, ublock, value in zip(*columns, strict=True):
+            is_new = not strips or (strips[-1].slice, strips[-1].index) != (slice, index)
+            if is_new or strips[-1].words > _STRIP_WORDS:
+                strips.append(_Strip(slice, index))
             strips[-1].add(ublock, value)
-        used = {strip_entry.slice for strip_entry in strips}
-        strips += [_Strip(b, 0) for b in range(self.t) if b not in used]
-        return sorted(strips, key=lambda strip_entry: (strip_entry.slice, strip_entry.index))
+        used_slices = {strip.slice for strip in strips}
+        strips += [_Strip(slice, 0) for slice in range(self.t) if slice not in used_slices]
+        return sorted(strips, key=lambda strip: (strip.slice, strip.index))
 
 
 @dataclass(slots=True)
@@ -278,11 +287,11 @@ class _Strip:
 
     slice: int
     index: int
-    words: int = 3
+    words: int = 3  # its head has three
     ublocks: list[tuple[int, list[int]]] = field(default_factory=list[tuple[int, list[int]]])
 
     def add(self, ublock: int, word: int) -> None:
-        """Add the word of a tile, and first the word of its ublock if that is not the last one's."""
+        """Add the word of a tile, after the word of its ublock unless the previous tile had the same one."""
         if not self.ublocks or self.ublocks[-1][0] != ublock:
             self.ublocks.append((ublock, []))
             self.words += 1
@@ -325,9 +334,9 @@ def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
             words[last_head] |= 1 << 15
             words += [0] * (-position % _TILE_WORDS)
             position = len(words)
-        last = number + 1 == len(strips) or strips[number + 1].slice != strip.slice
+        is_last_of_slice = number + 1 == len(strips) or strips[number + 1].slice != strip.slice
         last_head = len(words) + 1
-        words += [strip.index & 0xFFFF, (strip.index >> 16) | (last << 14), len(strip.ublocks)]
+        words += [strip.index & 0xFFFF, (strip.index >> 16) | (is_last_of_slice << 14), len(strip.ublocks)]
         for ublock, tiles in strip.ublocks:
             words += [(len(tiles) << ublock_bits) | ublock, *tiles]
         position = len(words)
@@ -337,14 +346,14 @@ def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
 def picker_rows(target: Target, table: PickTable) -> int:
     """Return the rows of cores for an identity matmul. Each row holds its own tiles and encoding, so many pairs need
     many rows, and so do many distinct tiles of many bits."""
-    fits = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
+    possible_rows = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
 
-    def enough(rows: int) -> bool:
-        """Return whether each of so many rows of cores has room for its share of the pairs and for its distinct
+    def have_room(rows: int) -> bool:
+        """Return whether each of `rows` rows of cores has room for its share of the pairs and for its distinct
         tiles."""
         return len(table.row) / rows <= PICKER_PAIRS and _tile_bytes(target, table, rows) <= PICKER_BYTES
 
-    return next((n for n in fits if enough(n)), fits[-1])
+    return next((n for n in possible_rows if have_room(n)), possible_rows[-1])
 
 
 def has_room(target: Target, table: PickTable) -> bool:

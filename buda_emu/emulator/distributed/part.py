@@ -31,14 +31,14 @@ from buda_emu.support.workers.wire import pack
 
 HANDSHAKE_SECONDS: Final = 10.0
 """Time limit for the whole handshake, until both ends have proved themselves."""
-MOST_STRANGERS: Final = 128
-_LOOK_SECONDS: Final = 0.2  # until the entrance looks whether it was closed, and who is late
-_PAUSE_SECONDS: Final = 0.05  # after a failure to accept; times the number of the try, after one to connect
+MOST_STRANGERS: Final = 128  # so that peers without the secret cannot use up threads and file descriptors
+_LOOK_SECONDS: Final = 0.2  # between two looks of the entrance whether it was closed and whose time is over
+_PAUSE_SECONDS: Final = 0.05  # after a failed accept; this times the number of the attempt after a failed connect
 _ATTEMPTS: Final = 12  # to connect, with pauses of 3.3 s in all
 _WELCOME: Final = b"come in"
 _MOST_WORDS: Final = 1 << 20  # bytes
-_NONCE: Final = 32
-_NUMBERS: Final = "biuf"  # kinds of what arrays may hold
+_NONCE: Final = 32  # bytes, as many as the SHA-256 digest that answers it
+_NUMBERS: Final = "biuf"  # numpy's kinds of elements that an array of a message may have
 Words = dict[str, Any]
 Message = tuple[Words, list[NDArray[Any]]]
 
@@ -175,8 +175,8 @@ class Entrance:
     """A listening socket that makes links with peers who know the secret.
 
     Each stranger has a thread and HANDSHAKE_SECONDS until its first message is complete. There are at most
-    MOST_STRANGERS at once; where one more comes, the one that is there for longest is hung up on, so that nobody who
-    does not know the secret keeps out those who do. Use it as a context manager."""
+    MOST_STRANGERS at once: when one more comes, the oldest is hung up on, so that strangers without the secret cannot
+    keep out those who know it. Use it as a context manager."""
 
     def __init__(self, listening: socket.socket, security: Security) -> None:
         self._security = security
@@ -184,7 +184,7 @@ class Entrance:
         self._listening.settimeout(_LOOK_SECONDS)
         self._lock = Lock()
         self._strangers: dict[socket.socket, float] = {}
-        """A second handle of each connection, to hang up with, and when that is due; the oldest first."""
+        """The time by which to hang up on each connection, by a second handle to do so; the oldest first."""
         self._guests: SimpleQueue[tuple[Link, Words]] = SimpleQueue()
         self._closed = False
         Thread(target=self._accept, daemon=True, name="entrance").start()
@@ -291,8 +291,8 @@ class Entrance:
 
 
 def connect(host: str, port: int, security: Security) -> Link:
-    """Connect to an entrance, several times where it hangs up, as it may while many strangers are there. Raises
-    OSError, and LinkLostError where it never lets this end in."""
+    """Connect to an entrance, and try again if it hangs up, which it may do while many strangers are there. Raises
+    OSError, and LinkLostError if it hangs up on every attempt."""
     for attempt in range(1, _ATTEMPTS):
         with suppress(LinkLostError, ConnectionResetError):
             return _connect_once(host, port, security)
@@ -316,12 +316,12 @@ def _connect_once(host: str, port: int, security: Security) -> Link:
 
 
 class Inbox:
-    """The messages of one link, received by a thread of its own so that the other end can go on, up to a limit of
-    bytes."""
+    """The messages of one link. A thread receives them, up to a limit of bytes, so that the other end need not wait
+    until they are taken."""
 
     def __init__(self, link: Link, capacity: int = BUFFERED_BYTES) -> None:
         self._link = link
-        self._most = capacity
+        self._capacity = capacity
         self._messages: deque[Message] = deque()
         self._held = 0
         self._ended = False
@@ -335,7 +335,7 @@ class Inbox:
                 message = self._link.receive()
                 size = sum(array.nbytes for array in message[1])
                 with self._changed:
-                    self._changed.wait_for(lambda: not self._messages or self._held < self._most)
+                    self._changed.wait_for(lambda: not self._messages or self._held < self._capacity)
                     self._messages.append(message)
                     self._held += size
                     self._changed.notify_all()
@@ -475,9 +475,8 @@ class PeerLostError(HostError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The facts that every part gets: where the user's machine listens, and how the netlist is run. The memory of
-    `machine` is for each part. `encrypted`: connections use the worker's configuration of
-    Dask."""
+    """The facts that every part gets: where the user's machine listens, and how the netlist is run. The memory limit in
+    `machine` is that of each part. `encrypted`: connections are encrypted by the worker's configuration of Dask."""
 
     cut: NetlistPartition
     precision: Precision
@@ -632,8 +631,8 @@ class _Part:
             self._user.send({"answer": "error", "error": pack(HostError(text)).hex()})
 
     def _array_to_push(self, words: Words, array: NDArray[Any]) -> Any:
-        """Return the array of a push request: values, or where its words say so tiles by reference to the bytes in
-        which they came."""
+        """Return the array of a push request: its values, or, for packed tiles, an array that refers to the bytes that
+        were received."""
         if not words["packed"]:
             return array
         netlist = self._emulator.netlist
@@ -672,4 +671,4 @@ class _Part:
                         self._user.send({"answer": "entries"}, [part])
                 self._user.send({"answer": "done"})
             case _:
-                raise HostError(f"a part does not know what {words['do']!r} is")
+                raise HostError(f"a part does not know the request {words['do']!r}")

@@ -14,10 +14,12 @@ WORTH_REPAIRING: Final = 2.5e-3
 
 @dataclass(frozen=True, slots=True)
 class OpError:
-    """The error of elements that are finite on both sides; numbers that stand for the same infinity count as it.
-    `rms`: relative to the rms of the ideal values; None where those are all zero. `not_finite`: elements that are
-    finite on one side only, or on neither and differ. `spread`: how far the ideal values lie from their mean, relative
-    like `rms`: a PCC sees nothing else of them."""
+    """The error of the elements that are finite in both precisions. A number that stands for an infinity counts as
+    that infinity.
+
+    `rms`: relative to the rms of the ideal values; None where those are all zero. `not_finite`: how many elements are
+    finite in one precision only, or in none and differ. `spread`: the rms distance of the ideal values from their mean,
+    relative like `rms`; a PCC depends only on these distances, not on the mean."""
 
     rms: float | None
     pcc: float | None
@@ -28,7 +30,7 @@ class OpError:
 
 @dataclass(frozen=True, slots=True)
 class NewValue:
-    """A field of an op, its value, and a value that it could have instead."""
+    """A field of an op, its present value, and another value for it."""
 
     field: str
     before: str
@@ -37,8 +39,8 @@ class NewValue:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The cheapest change that is about as good as the best one, or several that only help together; `error` is the
-    relative rms with them."""
+    """A repair of an op: one change, the cheapest of those about as good as the best, or several changes of which none
+    helps alone. `error` is the relative rms after the repair."""
 
     changes: tuple[NewValue, ...]
     error: float
@@ -47,10 +49,11 @@ class Repair:
 @dataclass(frozen=True, slots=True)
 class OpNumerics:
     """The errors of one op. `total` is that of the whole run, with the errors that its operands brought along;
-    `operands` is the largest of those. `local` is the error of the op by itself on ideal operands rounded to their
-    formats. `without`: the relative rms that is left when one cause is switched off, None where that cannot be.
-    `cause`: the one that matters most; where none does by itself, the fewest that do together, joined by "+"; "" where
-    there is none. `largest` is the limit of the output's format, where `beyond` of the ideal values are larger."""
+    `operands` is the largest error of an operand. `local` is the error of the op by itself on ideal operands rounded to
+    their formats. `without`: the relative rms that is left when one cause is switched off, None where it cannot be
+    switched off. `cause`: the cause that matters most, or, if none matters by itself, the fewest that matter together,
+    joined by "+"; "" where there is none. `beyond` is the number of ideal values above `largest`, the largest value of
+    the output's format."""
 
     index: int
     name: str
@@ -89,12 +92,12 @@ _INHERENT: Final[dict[str, str]] = {
     "sfpu": "the vector unit's approximation of its function",
     "vector": "the vector mode, which leaves the operand in the rest of a tile",
 }
-"""Causes that no field of a netlist takes away, in words."""
+"""Descriptions of the causes that no field of a netlist can remove."""
 
 
 def inherent_cause(op: OpNumerics) -> str:
-    """Return the cause of an op's own error in words if the error is inherent: worth repairing, made by something that
-    no format and no fidelity changes, and halved by no change that was tried; else ""."""
+    """Return a description of the cause of an op's own error if the error is inherent, else "". An inherent error is
+    worth repairing, but its cause does not depend on formats or fidelity, and no change that was tried halves it."""
     if op.repair is not None or own_error(op) < WORTH_REPAIRING:
         return ""
     return _INHERENT.get(op.cause, "")

@@ -269,7 +269,7 @@ def test_a_folder_needs_one_file_or_an_index(tmp_path):
 
 
 def test_parameters_are_of_a_torch_module(tmp_path):
-    with pytest.raises(be.HostError, match="parameters: of a torch module"):
+    with pytest.raises(be.HostError, match="parameters= is for a torch module"):
         be.compile(tmp_path / "m.onnx", parameters=tmp_path)
     (tmp_path / "m.pt").write_bytes(b"no pickle")
     assert "torch.load does not read it" in refused(tmp_path / "m.pt")
