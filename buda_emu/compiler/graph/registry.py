@@ -49,8 +49,8 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
     """Declare an op by its decomposition: a function of the op's name whose docstring is the equation."""
 
     def declare(function: Decomposition) -> Decomposition:
-        """Register the function as the decomposition of the front-end op of its name, described by the first paragraph of its
-        docstring."""
+        """Register the function as the decomposition of the front-end op of its name. The first paragraph of its
+        docstring describes the op."""
         first_paragraph = (function.__doc__ or "").strip().partition("\n\n")[0]
         doc = " ".join(first_paragraph.split())
         _register(

@@ -142,8 +142,9 @@ class PickTable:
         )
 
     def repeat_slices(self, count: int, inner: int) -> "PickTable":
-        """Return the table with `count` slices in place of each slice s: the slices s * count + part. Each of them picks
-        the same rows as s did, from slices of the operand that are numbered likewise and have `inner` tile rows."""
+        """Return the table with `count` slices in place of each slice s: the slices s * count + part. Each of them
+        picks the same rows as s did, from slices of the operand that are numbered likewise and have `inner` tile
+        rows."""
         part = np.repeat(np.arange(count), self.slice.size)
         slice, row, column, tile_numbers = (
             np.tile(pair_field, count) for pair_field in (self.slice, self.row, self.inner, self.which)
