@@ -43,13 +43,13 @@ class PlannedSubOp:
     shape: Shape
     relu: tuple[str, float] | None  # mode and threshold
     convert: str  # integer format of the result, "" for none
-    in_place: bool  # an SFPU function on part of a tile whose target is its input: the rest keeps its values (OPS 5.2)
+    in_place: bool  # an SFPU function writes a part of each tile of its own input; the rest stays as it is (OPS 5.2)
     emptied: tuple[str, ...]  # buffers whose content is no longer needed after this step
 
 
 @dataclass(frozen=True, slots=True)
 class FusedPlan:
-    """The steps in order, and shape and label of the op's result."""
+    """The steps of a fused op in order, and the shape and the format label of its result."""
 
     steps: tuple[PlannedSubOp, ...]
     shape: Shape
@@ -63,7 +63,8 @@ class _Content:
 
 
 class SameCall:
-    """A call as the key of a cache: equal to itself only, since equal calls may bind different definitions."""
+    """A call as the key of a cache. Only keys of the same object are equal, since two calls that compare equal may bind
+    different definitions of the op."""
 
     def __init__(self, call: PlannedOp) -> None:
         self.call = call
@@ -121,7 +122,9 @@ class _Planner:
         dropped = self._drop_dest(read)
         operands = tuple(self._operand(name, sub, position, source) for position, source in enumerate(sources))
         if sub.type == "dequantization" and sources[-1].buffer == DEST:
-            sources, operands = sources[::-1], operands[::-1]  # dest holds the data, input 0 the scale (OPS 8.1)
+            # The function takes the data first, and here dest holds it and input 0 the scale (OPS 8.1).
+            sources = sources[::-1]
+            operands = operands[::-1]
         target = _buffer(sub.output) or OUTPUT
         call = self._call(name, sub, operands, target)
         implementation = ops.implementation(sub.type)
@@ -169,7 +172,8 @@ class _Planner:
         return OperandOrigin(external=external, tms=tms)
 
     def _drop_dest(self, read: set[str]) -> tuple[str, ...]:
-        """Drop dest unless the sub-op reads it: it lives on only in a sub-op that does. Returns the dropped buffers."""
+        """Drop dest unless the sub-op reads it, as its content is lost in a sub-op that does not. Returns the dropped
+        buffers."""
         if DEST in read or DEST not in self._live:
             return ()
         del self._live[DEST]
@@ -201,15 +205,16 @@ class _Planner:
         return replace(operand, map=tiles, tile_broadcast=spread)
 
     def _call(self, name: str, sub: SubOp, operands: tuple[Operand, ...], target: str) -> PlannedOp:
-        """Return the call of a sub-op on these operands, with the attributes and formats that fall back to those of the
-        base op. `target`: the buffer that it writes. Raises ProgramError for attributes that a fused op refuses."""
+        """Return the call of a sub-op on these operands. It has the formats of the base op, and also the m_k, u_kt, dim
+        and type of the base op if it has none of its own. `target`: the buffer that it writes. Raises ProgramError for
+        attributes that a fused op refuses."""
         base = self._base
         if sub.type == "matmul" and base.attributes.identity:
             raise ProgramError(f"op {name}: an identity matmul cannot be part of a fused op")
         written = sub.attributes
         attributes = replace(
             written,
-            # OPS 8: these four fall back to the base op
+            # The sub-op's value if it has one, else the base op's (OPS 8).
             m_k=written.m_k if written.m_k > 0 else base.attributes.m_k,
             u_kt=written.u_kt if written.u_kt > 0 else base.attributes.u_kt,
             dim=written.dim or base.attributes.dim,
@@ -226,7 +231,7 @@ class _Planner:
             ublock_order=base.blocking.ublock_order,
             tile_dim=base.blocking.tile_dim,
         )
-        # no fall back; unknown words count as absent
+        # The base op's vector mode is not used, and an unknown mode counts as absent.
         vector = "rc"
         if written.vector in ("r", "c"):
             vector = written.vector
@@ -291,8 +296,8 @@ def _first_number(word: str) -> int:
 
 
 def _relu(name: str, base: Attributes, sub: SubOp) -> tuple[str, float] | None:
-    """Return mode and threshold of a sub-op's relu, None without one; the base op's is merged into the sub-op that
-    writes `output` (OPS 8.1 step 4). Raises ProgramError where they differ."""
+    """Return mode and threshold of a sub-op's relu, None without one. A sub-op that writes `output` also has the relu
+    of the base op (OPS 8.1 step 4). Raises ProgramError if the two differ."""
     relu = sub.attributes.relu
     if sub.output != OUTPUT or base.relu is None:
         return relu

@@ -27,12 +27,12 @@ def plain(tiles: Tiles) -> tile_memory.Operand:
     return tiles, _each_in_its_place(tiles.shape[1]), _NO_PAD, tile_memory.AS_IS
 
 
-_NO_PAD: Final = np.float32(0)
+_NO_PAD: Final = np.float32(0)  # no tile is a pad, so that the value is not read
 
 
 @lru_cache(maxsize=128)
 def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
-    """Return the index of `tiles` tiles read in their order, one array for each number."""
+    """Return the index that reads `tiles` tiles in their order: the same array for the same number."""
     return TileMap.identity((1, 1, tiles)).index
 
 
@@ -121,7 +121,7 @@ def run_relu(
 
 
 def _at_once(implementation: Implementation, method: str, *arguments: Any) -> bool:
-    """Call a method of the implementation, and return whether it exists and has done the work."""
+    """Call a method that the implementation may have. Return whether it has the method and the method did the work."""
     run = getattr(implementation, method, None)
     return run is not None and run(*arguments)
 

@@ -1,4 +1,5 @@
-"""matmul, dense and identity (DEVICE_NUMERICS 2.2, 2.8, 6.2); depthwise: m_k blocks of one inner tile each (2.8)."""
+"""The steps of matmul, dense and identity, on the device (DEVICE_NUMERICS 2.2, 2.8, 6.2), and of depthwise, a matmul of
+m_k blocks of one inner tile each (2.8)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,9 +40,10 @@ _NONE: Final = np.zeros(0, np.bool_)
 
 
 def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored, encoding: Bits) -> Maker:
-    """Return the maker of an identity matmul: by picks of lines for those rows of result tiles where they are all the
-    products, else by products of tiles. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and 1;
-    `encoding`: input 2, [w or 1, tiles]."""
+    """Return the maker of an identity matmul. Where each line of a weight tile has at most one element, a product only
+    picks lines of activations: rows of result tiles with such products alone are made by picks, the others by products
+    of tiles. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and 1; `encoding`: input 2, [w or 1,
+    tiles]."""
     first, second = (operand.tile_dim for operand in job.call.op.operands[:2])
     in0 = weights.all_words(job.units, job.parallel, first)
     listed = _decode_encodings(job.call.op, encoding, in0)
@@ -61,14 +63,14 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
         if add_up is not None:
             return _in_l1(df, add_up)
     if job.call.op.attributes.l1_acc:
-        picked = picked & ~listed.spilled  # those are added up in L1
+        picked = picked & ~listed.spilled  # with l1_acc spilled rows are added up in L1, not by picks
     elif listed.spilled.any():
         spill = around.spill(listed.picks.ends)
     return product.maker(job.units.picker(picking, job.call.fidelity, job.registers.dst, spill), picked)
 
 
 def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
-    """Return the maker of tiles of `df` that `add_up`, an L1 picker, makes."""
+    """Return the maker of tiles of format `df`, which are made by the L1 picker `add_up`."""
 
     def tiles(start: int, stop: int) -> Bits:
         """Make tiles start..stop."""
@@ -80,9 +82,9 @@ def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
 
 
 class EncodedTerms(NamedTuple):
-    """The decoded encodings of an op: the terms of each entry, of the first alone where all are equal, and the picks
-    where there is one encoding of one entry of weights. `picked` and `spilled`, bool[groups * rows]: for which rows of
-    tiles the picks are all terms, and which are spilled in between."""
+    """The decoded encodings of an op. `terms` has an element for each entry of the encoding. `picks` is None unless
+    both encoding and weights have one entry. `picked` and `spilled`, bool[groups * rows], mark the rows of tiles whose
+    terms are all picks, and those that are spilled between two strips."""
 
     encoding: Bits
     weights: U32
@@ -93,7 +95,8 @@ class EncodedTerms(NamedTuple):
 
 
 def _decode_encodings(op: PlannedOp, encoding: Bits, weights: Words) -> EncodedTerms:
-    """Decode the encodings, once for the same encoding and weights: they are constants, as a rule."""
+    """Decode the encodings. The op remembers the result for the next run, as encoding and weights are nearly always
+    constants."""
     remembered: EncodedTerms | None = op.memo.get("listed")
     if (
         remembered is not None
@@ -171,13 +174,13 @@ class _Identity:
 
     @property
     def columns(self) -> tuple[int, int]:
-        """The columns of a row of result tiles, and those of a group in it, which has its own terms."""
+        """The number of columns in a row of result tiles, and in one of its groups, each of which has its own terms."""
         cols = self.call.op.blocking.cols
         return cols, cols // self.call.op.attributes.fracture_factor
 
     def load(self) -> Words:
-        """Return the activations in a register file, made when they are first asked for; by all threads if that is
-        now."""
+        """Return the activations as register words. The first call converts them; outside of the work of
+        threads, all threads take part."""
         with self._lock:
             if not self._loaded:
                 height, width = self.call.op.operands[1].tile_dim
@@ -189,7 +192,7 @@ class _Identity:
             return self._loaded[0]
 
     def maker(self, pick: Pick | None = None, picked: NDArray[np.bool_] = _NONE) -> Maker:
-        """Return the maker of the tiles. `pick` adds up those of the rows that are `picked`."""
+        """Return the maker of the tiles. `pick` makes the tiles of the rows marked in `picked`."""
         if pick is None or not picked.all():
             self.load()
         groups = self.call.op.attributes.fracture_factor
@@ -200,7 +203,8 @@ class _Identity:
         by_pick = by_pick.reshape(groups, -1).T.reshape(-1)  # in the order of the result
 
         def part(begin: int, end: int, add: Pick | None) -> DstTiles | Bits:
-            """Make the neighbours begin..end: by `add`, if given, else by the terms they share."""
+            """Make the tiles begin..end, which have the same terms or are all picked: by `add` if given, else from the
+            terms."""
             images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
             if add is not None:
 
@@ -212,7 +216,7 @@ class _Identity:
 
                 return self.around.run([block], images, 0, end - begin, begin)
             if self.around.sums_only and not self._terms_of(begin)[2]:
-                images[...] = 0  # most rows of tiles are like that
+                images[...] = 0  # most rows of tiles have no terms
                 return DstTiles(images, self.job.registers.dst)
             return self._run(begin, end)
 
@@ -227,8 +231,8 @@ class _Identity:
         return tiles
 
     def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
-        """Yield the range start..stop as (begin, end, is_picked): rows of tiles, or the column groups of them, joined
-        where neighbours are all picked. `by_pick`: which of them are, in the order of the result."""
+        """Yield the range start..stop in parts, as (begin, end, is_picked). A part is a row of tiles, or a column group
+        of one; neighbours that are all picked are joined. `by_pick`: which of them are, in the order of the result."""
         _, group_cols = self.columns
         first = start // group_cols
         last = (stop - 1) // group_cols + 1
@@ -238,8 +242,8 @@ class _Identity:
             yield max(start, begin * group_cols), min(stop, end * group_cols), bool(picked[begin - first])
 
     def _terms_of(self, start: int) -> tuple[int, int, int]:
-        """Return entry and first term of the result's tile number `start`, counted over all entries, and how many terms
-        it has."""
+        """Return the entry, the first term and the number of terms of result tile `start`, which is counted over all
+        entries."""
         cols, group_cols = self.columns
         rows = self.call.op.blocking.rows * self.call.op.blocking.t
         entry, row = divmod(start // cols, rows)
@@ -247,7 +251,7 @@ class _Identity:
         return entry, int(begin[row]), int(begin[row + 1] - begin[row])
 
     def _run(self, start: int, stop: int) -> DstTiles | Bits:
-        """Compute neighbours start..stop that have the same terms, as a product of one row."""
+        """Compute the result tiles start..stop, which have the same terms, as a product of one row of tiles."""
         op = self.call.op
         (cols, _) = self.columns
         entry, begin, count = self._terms_of(start)
@@ -266,7 +270,7 @@ class _Identity:
         return self.around.run(blocks, dst, first, first + stop - start, start)
 
     def _pack(self, tiles: DstTiles) -> Bits:
-        """Pack tiles in Dst as the op's output, to join them to others that were added up in L1."""
+        """Pack tiles of Dst in the op's output format, to join them with tiles that were added up in L1."""
         packing = Packing(self.around.registers.integer, from_single=self.call.makes_output_of_single)
         return pack_tiles(self.around.units, tiles, self.call.op.out_df, packing)
 
@@ -281,7 +285,7 @@ def _of_entry(words: Words, entry: int, index: Index) -> Words:
 
 
 def join_tiles(pieces: Sequence[DstTiles | Bits], pack: Callable[[DstTiles], Bits]) -> DstTiles | Bits:
-    """Join the pieces of a range of tiles; where some have been summed up in L1, all are packed."""
+    """Join the pieces of a range of tiles. If some were added up in L1, and so are packed already, all are packed."""
     if len(pieces) == 1:
         return pieces[0]
     images = [part for part in pieces if isinstance(part, DstTiles)]
@@ -295,7 +299,8 @@ def join_tiles(pieces: Sequence[DstTiles | Bits], pack: Callable[[DstTiles], Bit
 
 @on_device("matmul")
 class Matmul:
-    """A matmul: input 1 in SrcA, input 0 in SrcB; m_k blocks of u_kt inner tiles, z times as many with accumulate."""
+    """A matmul, with input 1 in SrcA and input 0 in SrcB: m_k blocks of u_kt inner tiles, and with accumulate as many
+    for each of the z slices."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
         """Return the register formats of all operands but the encoding of an identity matmul, which no unit reads."""
@@ -356,7 +361,7 @@ def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces
 
 
 def _every(words: Words, t: int, per_slice: int, first: int, step: int) -> Words:
-    """Return the operand with only the t slices first, first + step, ... of `t`; it may have more."""
+    """Return the operand with only the slices first, first + step, ... of its first `t` slices."""
     if step == 1:
         return words
     return replace(words, index=frozen(words.index[: t * per_slice].reshape(t, per_slice)[first::step]))

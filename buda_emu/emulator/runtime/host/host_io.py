@@ -1,5 +1,5 @@
-"""Converts host tensors into queue entries and back (NETLIST 4.6, FORMATS 3.10 and 3.11, LAYOUT 2), and lets a
-machine's memory hold arrays by reference, instead of a copy of what the host pushed."""
+"""Conversion of host tensors into queue entries and back (NETLIST 4.6, FORMATS 3.10 and 3.11, LAYOUT 2), and loans of
+arrays to a machine's memory, which then refers to the array of the host instead of a copy."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -57,8 +57,8 @@ def as_float32(array: NDArray[Any], context: str) -> NDArray[np.float32]:
 
 
 def with_batch(array: NDArray[Any]) -> NDArray[Any]:
-    """Add the dimensions that the host interface takes for granted: three are [entries, rows, cols], two are one entry
-    (NETLIST 7.4)."""
+    """Add the dimensions of 1 that a host may leave out: three dimensions are [entries, rows, cols], two are [rows,
+    cols] of one entry (NETLIST 7.4)."""
     if array.ndim == 3:
         return array[:, np.newaxis]
     if array.ndim == 2:
@@ -114,7 +114,7 @@ Readout = Literal["raw", "host"]
 
 class HostIo:
     """The conversion between host tensors and tiles. `quantised`: pushes are rounded to the queue's format (precision
-    "format"). Pointers and slots are the business of `buda_emu.emulator.runtime.host.exchange`."""
+    "format"). Pointers and slots are handled by `buda_emu.emulator.runtime.host.exchange`."""
 
     def __init__(self, netlist: Netlist, parallel: Parallel, quantised: bool) -> None:
         self._netlist = netlist
@@ -147,9 +147,9 @@ class HostIo:
             return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), self._layout(queue))
 
     def with_bytes(self, queue: Queue, tiles: NDArray[np.float32], offset: int, data: bytes) -> NDArray[np.float32]:
-        """Return one entry, float32[tiles, 1024], after bytes of its image, all buffers one after the other, were
-        written; values that they do not change stay as they are. Raises HostError where the bytes lie outside, or in
-        the header of a tile."""
+        """Return one entry, float32[tiles, 1024], after `data` was written to its image. `offset` counts the bytes of
+        all buffers of the image one after the other. A value whose bytes do not change keeps its bits. Raises HostError
+        for bytes outside of the image or in the header of a tile."""
         before = self.image(queue, tiles)
         image = np.concatenate(before)
         if not 0 <= offset <= offset + len(data) <= image.size:
@@ -200,7 +200,9 @@ class HostIo:
             for number in range(first, last):
                 for row in range(0, rows, step):
                     end = min(row + step, rows)
-                    box = slice(number, number + 1), slice(row * height, end * height), slice(0, cols * width)
+                    one_slice = slice(number, number + 1)
+                    element_rows = slice(row * height, end * height)
+                    box = one_slice, element_rows, slice(0, cols * width)
                     values = np.ascontiguousarray(slices.read(box))[np.newaxis]
                     if is_raw(queue.df):
                         words = values.astype(np.uint32).view(np.float32)
@@ -219,7 +221,8 @@ def _is_megarow(queue: Queue) -> bool:
 
 
 def whole_tiles(entry: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return row-major elements of one entry in whole 1024-element rows, padded with zeros: float32[tiles, 1024]."""
+    """Return the elements of one entry, in row-major order, as float32[tiles, 1024]; the last row is filled with
+    zeros."""
     count = -(-entry.size // TILE_ELEMENTS)
     flat = np.zeros(count * TILE_ELEMENTS, np.float32)
     flat[: entry.size] = entry.reshape(-1)
@@ -227,9 +230,10 @@ def whole_tiles(entry: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 SHARE_OF_LENT: Final = 4
-"""Arrays by reference are read at once while all that is held is within one SHARE_OF_LENT-th of the limit."""
+"""A lent array may be copied at once as long as all that the memory holds stays within 1/4 of its limit. A larger share
+would leave less room for what ops compute."""
 _OF_SHARE: Final = 8
-"""An array is read at once only up to one _OF_SHARE-th of that share, as reading it takes as much memory once more."""
+"""A lent array is copied at once only if its size is at most 1/8 of that share: reading it takes its size once more."""
 
 
 class Lender:
@@ -241,18 +245,18 @@ class Lender:
         self._host = host
 
     def may_lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Return whether memory could hold this array by its reference: it fits, and no tilizer reads the rows of the
-        host."""
+        """Return whether memory may refer to this array: its shape and elements fit the queue, the queue has its own
+        buffers, and no tilizer reads the rows as the host gave them."""
         view = channel.view
         count = len(array) if array.ndim == 4 else 0
         fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
-        words = is_raw(queue.df) and array.dtype.kind not in "iu"
+        has_wrong_elements = is_raw(queue.df) and array.dtype.kind not in "iu"
         tilized = channel.flat is not None and self._has_tilizer(queue)
-        return fits and not words and view.name == view.store.name and not tilized
+        return fits and not has_wrong_elements and view.name == view.store.name and not tilized
 
     def lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold an array by its reference, where the memory holds nothing yet; a small one is read at once while all
-        that is held is within a share of the limit. Returns whether it is held."""
+        """Let the memory refer to an array if it holds nothing yet in that place. A small array is copied at once, as
+        long as all that is held stays within a share of the limit. Returns whether the array was taken."""
         view = channel.view
         count = len(array)
         memory = self._memory
