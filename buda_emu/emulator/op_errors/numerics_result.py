@@ -14,8 +14,8 @@ WORTH_REPAIRING: Final = 2.5e-3
 
 @dataclass(frozen=True, slots=True)
 class OpError:
-    """The error of the elements that are finite in both precisions. A number that stands for an infinity counts as
-    that infinity.
+    """The error of the elements that are finite in both precisions. Two numbers that stand for the same
+    infinity count as that infinity.
 
     `rms`: relative to the rms of the ideal values; None where those are all zero. `not_finite`: how many elements are
     finite in one precision only, or in none and differ. `spread`: the rms distance of the ideal values from their mean,
