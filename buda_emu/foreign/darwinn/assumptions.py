@@ -1,4 +1,4 @@
-"""Facts that cannot be read from a package, which a replay assumes by options only (DARWINN 9)."""
+"""Facts that a package does not contain: a replay assumes them as its options say (DARWINN 9)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from buda_emu.support.errors import HostError
 
 SRAM_BYTES: Final = 8 << 20
 """Approximate size of the chip's SRAM by its documentation; the model decides how much is left for parameters."""
-_MAXIMUM: Final = 1 << 40
+_MAXIMUM: Final = 1 << 40  # far above any real link, clock or memory: a larger figure is a mistake
 
 
 class Link(NamedTuple):

@@ -27,7 +27,8 @@ from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
 
 class Decision(NamedTuple):
-    """The driver's decision about a request: packages to forget first, and whether the request's own is cached."""
+    """The driver's decision about a request: the packages whose parameters are evicted first, and whether those of the
+    request's own package are then loaded into the cache. `token` and `cached` are the state of the cache after it."""
 
     evicted: tuple[int, ...]
     caches: bool
@@ -36,7 +37,7 @@ class Decision(NamedTuple):
 
 
 class ParameterCache:
-    """The parameter cache of one device. The driver knows no capacity: the compiler takes care of that."""
+    """The parameter cache of one device. The driver does not know its capacity: the compiler keeps within it."""
 
     def __init__(self, packages: Sequence[Package]) -> None:
         self._packages = packages
@@ -74,7 +75,8 @@ class ParameterCache:
 ON_DEVICE = "parameters of "
 """Prefix of the names of memory spaces that hold cached parameters."""
 MOST_CHECKED = 50_000
-"""Most tasks whose accesses are checked: the order of all of them takes memory by the square of their number."""
+"""Most tasks whose accesses are checked: the order of all tasks takes memory that grows with the square of their
+number."""
 BYTE_KINDS: tuple[str, ...] = (
     "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out",
     "headers",
@@ -92,7 +94,7 @@ class Event(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """The packages whose parameters a request made the driver forget."""
+    """The packages whose parameters the driver evicted for a request."""
 
     request: int
     packages: tuple[int, ...]
@@ -109,8 +111,8 @@ class ReplayedTask(NamedTuple):
 
 
 class RequestOutcome(NamedTuple):
-    """The state of the device by one request: the cache's token after it, cached bytes when its inference starts, and
-    the time in ns at which its main executable is done."""
+    """The state of the device around one request: the cache's token after it, the cached bytes when its inference
+    starts, and the time in ns at which its main executable ends."""
 
     token: int
     resident: int
@@ -131,8 +133,8 @@ class ReplayTimeline:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Replay:
-    """Requests replayed on one device. Events, DMAs, their order and bytes follow from the packages; times come from a
-    model."""
+    """Requests replayed on one device. Events and DMAs, with their order and bytes, follow from the packages; times
+    come from a model."""
 
     assumptions: Assumptions
     packages: tuple[str, ...]
@@ -151,9 +153,9 @@ class Replay:
     timeline: ReplayTimeline
 
     def hazards(self) -> list[Hazard]:
-        """Find transfers that touch common bytes of the host in no fixed order, and reads of bytes that were never
-        written: of the host's buffers, and of parameters that are not cached. In which order the device uses its own
-        parameters is not public: races there are not looked for.
+        """Find transfers that touch the same bytes of the host in no fixed order, and reads of bytes that were never
+        written: in buffers of the host, and of parameters that were not cached before. The order in which the device
+        uses its own parameters is not public, so that races there are not searched for.
 
         Raises UnsupportedError beyond MOST_CHECKED tasks.
         """
@@ -244,7 +246,8 @@ _TO_DEVICE, _TO_HOST, _TPU = range(3)
 
 
 class ExecutableTasks(NamedTuple):
-    """The tasks of one executable: `steps` holds task and descriptor (None for computing), `done` is the last task."""
+    """The tasks of one executable: `steps` holds pairs of a task and its descriptor (None for the computation), `done`
+    is the last task."""
 
     steps: tuple[tuple[int, Descriptor | None], ...]
     compute_ns: int | None
@@ -258,7 +261,7 @@ class Tasks:
         self.schedule = Schedule()
         self._assumptions = assumptions
         self._units = [self.schedule.unit(name) for name in UNITS]
-        self._fence: Wait | None = None  # the last executable after which everything waits
+        self._fence: Wait | None = None  # for the end of the last executable with a global fence
 
     def add(self, name: str, descriptors_of_run: list[Descriptor], cycles: int | None) -> ExecutableTasks:
         """Add an executable with its DMAs; `name` stands in the labels of its tasks.
@@ -304,7 +307,8 @@ def _compute_position(dmas: Sequence[Descriptor]) -> int:
 
 
 class _Run:
-    """The waits of one executable's tasks. Units work in order, so that a count tells which tasks have ended."""
+    """The waits of one executable's tasks. Each unit works in order, so that the number of its ended tasks says which
+    they are."""
 
     def __init__(self, tasks: Tasks, name: str, fence: Wait | None) -> None:
         self._tasks = tasks
@@ -360,7 +364,7 @@ class _Run:
         return Wait(self._done, 1, takes=False)
 
 
-_MOST_TASKS: Final = 5_000_000
+_MOST_TASKS: Final = 5_000_000  # so that a forged package or a long list of requests does not fill memory with steps
 
 
 def replay(
