@@ -21,8 +21,8 @@ class Opcode:
 
 
 def _incwrap(out: int, args: tuple[int, ...]) -> int:
-    """Return a counter that is moved by an increment and wrapped at a modulus, (increment, modulus) in `args`.
-    Raises ProgramError for a modulus of 0, and for a negative one with a negative increment.
+    """Return the counter `out` after an increment, wrapped at a modulus; `args` is (increment, modulus). Raises
+    ProgramError for a modulus of 0, and for a negative modulus with a negative increment.
     """
     inc, wrap = args
     if wrap == 0:
@@ -66,8 +66,9 @@ OPCODES: Mapping[str, Opcode] = {
 }
 
 
-_MOST_DIGITS = 10
-_MOST_SHOWN = 40
+_MOST_DIGITS = 10  # those of INT_MAX; to convert thousands takes Python too long
+_MOST_SHOWN = 40  # characters of an operand in a message: the message stays within a line
+# Variables of programs are 32-bit signed integers (NETLIST 3.1).
 INT_MIN = -(1 << 31)
 INT_MAX = (1 << 31) - 1
 _LEADING_INT = re.compile(r"\s*([+-]?)0*(\d+)")
@@ -85,8 +86,8 @@ def stored_name(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def immediate(text: str) -> int:
-    """Return the value of an operand that is not a variable: true, false or a leading decimal integer (NETLIST 3.1
-    (b)).
+    """Return the value of an operand that is not a variable: 1 for true, 0 for false, or the decimal integer with which
+    it begins (NETLIST 3.1 (b)).
 
     Raises ProgramError for any other text, and for an integer of more than 32 bits.
     """
@@ -99,10 +100,9 @@ def immediate(text: str) -> int:
     if match is None:
         raise ProgramError(f"operand {text!r} is neither a number nor true or false nor a $variable")
     sign, digits = match.groups()
-    value = int(sign + digits) if len(digits) <= _MOST_DIGITS else None  # thousands of digits take Python too long
-    if value is None or not INT_MIN <= value <= INT_MAX:
-        raise ProgramError(f"operand {shorten(text)!r} does not fit a 32-bit signed integer")
-    return value
+    if len(digits) <= _MOST_DIGITS and INT_MIN <= int(sign + digits) <= INT_MAX:
+        return int(sign + digits)
+    raise ProgramError(f"operand {shorten(text)!r} does not fit a 32-bit signed integer")
 
 
 def is_read_in_part(text: str) -> bool:
@@ -112,7 +112,7 @@ def is_read_in_part(text: str) -> bool:
 
 
 def shorten(text: str) -> str:
-    """Return a text for messages, cut after 40 characters."""
+    """Return a text for messages, cut after `_MOST_SHOWN` characters."""
     if len(text) <= _MOST_SHOWN:
         return text
     return f"{text[:_MOST_SHOWN]}..."

@@ -64,7 +64,7 @@ Value = int | None
 """The value of an operand, None if it is not known."""
 
 _BOOLEAN_WORDS: Final = MappingProxyType({"yes": "true", "on": "true", "no": "false", "off": "false"})
-"""Words that YAML 1.1 takes for booleans, and the reference's programs do not (NETLIST 3.1)."""
+"""Words that are booleans in YAML 1.1 but not in programs of the reference, and what to write instead (NETLIST 3.1)."""
 UNDEFINED = "V270"
 IMPOSSIBLE = "V271"
 TWICE = "V272"
@@ -84,8 +84,8 @@ class Variables:
         self._writable = _names(program, Declare)
 
     def value(self, text: str, place: Mark, prefix: str = "") -> Value:
-        """Return the value of an operand, None if it is not known. One that has no value in a run is a note at
-        `place`, whose message `prefix` begins.
+        """Return the value of an operand, None if it is not known. An operand that would have no value in a run is
+        noted at `place`; `prefix` begins the message.
         """
         if not is_variable(text):
             try:
@@ -105,8 +105,8 @@ class Variables:
         return None if self._blind else self._values[name]
 
     def _operand_hint(self, text: str) -> str:
-        """Return what was probably meant by an operand that has no value: a word of YAML that is no number here, or a
-        variable without its $; "" for neither."""
+        """Return a hint for an operand that has no value: it may be a boolean word of YAML that programs do not
+        know, or a variable without its $; "" for neither."""
         word = _BOOLEAN_WORDS.get(text.lower())
         if word is not None:
             return f"write {word}"
@@ -119,7 +119,7 @@ class Variables:
         return is_variable(text) and self._kinds.get(stored_name(text)) == "param"
 
     def declare(self, text: str, kind: str, value: Value, place: Mark) -> None:
-        """Declare a variable of the kind var, staticvar or param. A name in use or without `$` is a note."""
+        """Declare a variable of the kind var, staticvar or param. A name that is in use or has no `$` is noted."""
         if not is_variable(text):
             self._notes.add(IMPOSSIBLE, place, f"{kind} {text}: a variable's name starts with $", about=text)
             return
@@ -132,8 +132,8 @@ class Variables:
             self._values[name] = value
 
     def calculate(self, step: VarInst) -> Value:
-        """Carry out a varinst; return the value that it writes, None if it is not known. What a run would refuse is
-        a note.
+        """Carry out a varinst and return the value that it writes, None if it is not known. What a run would refuse is
+        noted.
         """
         opcode = OPCODES[step.opcode]
         place = step.at()
@@ -160,8 +160,8 @@ class Variables:
         return result
 
     def _assign(self, step: VarInst, value: Value) -> None:
-        """Store the value that a varinst writes. A variable that is declared nowhere before is declared hereby, with a
-        note unless the instruction also reads it, which is noted elsewhere.
+        """Store the value that a varinst writes. This declares a variable that was not declared before, with a note. No
+        note is made if the instruction also reads the variable: `value` has noted that it has none.
         """
         name = stored_name(step.out)
         if name not in self._kinds:
@@ -233,11 +233,13 @@ class KnownSettings(NamedTuple):
         return None if None in flags else False
 
     def with_variable(self, text: str, value: Value) -> "KnownSettings":
-        """Return the settings with another value of the variable `text`, as a varinst changes those of queues
-        executed before."""
-        return self._replace(
-            values={field: value if getattr(self.source, field) == text else old for field, old in self.values.items()}
-        )
+        """Return the settings with a new value in each field that names the variable `text`: a varinst also changes the
+        settings of queues that were executed before."""
+        values = dict(self.values)
+        for field in values:
+            if getattr(self.source, field) == text:
+                values[field] = value
+        return self._replace(values=values)
 
     def without_values(self) -> "KnownSettings":
         """Return the settings with all values unknown."""
@@ -245,9 +247,8 @@ class KnownSettings(NamedTuple):
 
 
 def evaluate_settings(source: QueueSettings, queue: Queue, variables: Variables, notes: Notes) -> KnownSettings:
-    """Evaluate the settings of a queue at an execute, with the present values of the variables. For a ram
-    rd_ptr_local is not evaluated, for a queue wr_ptr_global is not. A prologue or epilogue that is a parameter is a
-    note.
+    """Evaluate the settings of a queue at an execute, with the present values of the variables. A ram has no
+    rd_ptr_local and a queue no wr_ptr_global: these are not evaluated. A parameter as prologue or epilogue is noted.
     """
     unused = "rd_ptr_local" if queue.is_ram else "wr_ptr_global"
     values: dict[str, Value] = {unused: 0}
@@ -266,8 +267,8 @@ def evaluate_settings(source: QueueSettings, queue: Queue, variables: Variables,
 
 
 def differ(left: KnownSettings, right: KnownSettings) -> bool:
-    """Return whether the settings that two graphs of one temporal graph have for a queue are certain to differ
-    (NETLIST 4.3 step 1).
+    """Return whether two graphs of one temporal graph certainly have different settings for a queue (NETLIST 4.3
+    step 1).
     """
     if left.source != right.source:
         return True
@@ -276,8 +277,8 @@ def differ(left: KnownSettings, right: KnownSettings) -> bool:
 
 
 def require_sense(settings: KnownSettings, queue: Queue, notes: Notes, *, sums: bool) -> None:
-    """Note settings that exclude each other (NETLIST 4.3 steps 3a and 3b). `sums` is true if a gradient op adds up
-    in the queue."""
+    """Note settings that exclude each other (NETLIST 4.3 steps 3a and 3b). `sums`: a gradient op accumulates in the
+    queue."""
     source = settings.source
     zero = settings.flag("zero")
     prologue = settings.flag("prologue")

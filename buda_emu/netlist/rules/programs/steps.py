@@ -71,8 +71,8 @@ def param_first(_: Context, program: Program) -> Findings:
     unless=TWICE,
 )
 def graph_exists(ctx: Context, program: Program) -> Findings:
-    """Refuse an execute of a graph that does not exist (NETLIST 2). Without graph_name the graph is "" (11.2 B11);
-    grayskull checks it only when it runs, unless there are queue settings."""
+    """Refuse an execute of a graph that does not exist (NETLIST 2). Without graph_name the graph is "" (11.2 B11). On
+    grayskull an execute without queue settings is not refused here: it fails when it runs."""
     for step in _executes(program):
         if (
             step.graph not in ctx.netlist.graphs
@@ -81,16 +81,14 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
         ):
             if step.graph:
                 message = f"executes graph '{step.graph}', which does not exist"
-            else:
-                message = "executes no graph"
-            if step.graph:
                 hint = partial(_graph_hint, step.graph, ctx.netlist.graphs)
             else:
+                message = "executes no graph"
                 hint = "add graph_name"
             yield Finding(step.at("graph_name"), message, hint)
 
 
-_FEW_GRAPHS = 4
+_FEW_GRAPHS = 4  # a hint with more names would be longer than a line
 
 
 def _graph_hint(name: str, graphs: Collection[str]) -> str:
@@ -126,8 +124,8 @@ def named_once(ctx: Context, program: Program) -> Findings:
 
 
 def _hint_for_second(lacking: Sequence[str], first: QueueSettings, second: QueueSettings) -> str:
-    """Return the hint for settings of a queue that has some already (`first`): to name the queue that has none
-    (`lacking`), which may well need equal ones; else to remove them if they are equal.
+    """Return the hint for the second settings of a queue that already has `first`. If a single queue lacks settings
+    (`lacking`), they are probably meant for it; else one of the two is to be removed.
     """
     if len(lacking) == 1:
         return _meant_for(second, lacking[0])
@@ -137,8 +135,8 @@ def _hint_for_second(lacking: Sequence[str], first: QueueSettings, second: Queue
 
 
 def hint_for_useless(lacking: Sequence[str], settings: QueueSettings) -> str:
-    """Return the hint for settings of a queue that a graph does not use: to name one of the queues in `lacking`, for
-    which settings are missing, or to remove them where there is none."""
+    """Return the hint for settings of a queue that a graph does not use: they are meant for a queue in `lacking`, which
+    has none, or are to be removed if no queue lacks settings."""
     if not lacking:
         return removing("leave them out", safe=False)
     if len(lacking) == 1:
@@ -159,8 +157,8 @@ def queues_without_settings(ctx: Context, step: Execute) -> list[str]:
 
 
 def needs_settings(ctx: Context, name: str, graph: str) -> bool:
-    """Return whether a graph that reads a queue needs settings for it: one of the host, a ram, or one that an op of
-    another temporal graph feeds."""
+    """Return whether a graph that reads a queue needs settings for it. It does for a ram, and for a queue that the host
+    or an op of another temporal graph feeds."""
     queue = ctx.queues.get(name)
     if queue is None:
         return False
@@ -184,7 +182,7 @@ def needs_settings(ctx: Context, name: str, graph: str) -> bool:
 def queue_exists(ctx: Context, program: Program) -> Findings:
     """Refuse settings of a queue that does not exist, unless an op reads that name and V017 reports it."""
     for setting in _settings(program):
-        # A name that an op reads too is reported there, as V017, unless it is an op's.
+        # V017 reports a name that an op reads, unless the name is that of an op.
         if setting.queue not in ctx.queues and (setting.queue not in ctx.readers or setting.queue in ctx.ops):
             message = f"settings for queue '{setting.queue}', which does not exist"
             yield Finding(setting.at(), message, partial(near, setting.queue, ctx.queues))
@@ -381,14 +379,15 @@ def _settings(program: Program) -> Iterator[QueueSettings]:
 
 
 def _intact_executes(ctx: Context, program: Program) -> Iterator[tuple[Execute, Graph]]:
-    """Yield the executes whose graph exists and has no broken op; the settings of others cannot be checked."""
+    """Yield each execute whose graph exists and has no broken op, with the graph; the settings of other executes cannot
+    be checked."""
     for step in _executes(program):
         graph = ctx.netlist.graphs.get(step.graph)
         if graph is not None and not step.broken and graph.name not in ctx.doubtful:
             yield step, graph
 
 
-# Found while a netlist is read, or not checked
+# Rules without a function here: those that the reader of netlists checks, and those that nothing checks
 rule(
     "V110",
     "P",
