@@ -18,24 +18,24 @@ from buda_emu.report.terminal.text import correlation, number, percent
 from buda_emu.testing.verify.result import OpResult, OutputDetail, TilePlace
 
 SHADES: Final = 7  # of a heat map beside "equal", one for each decade below the largest error
-_SIZE: Final = 11.0
-_SMALL: Final = 10.0
-_WIDTH: Final = 360
-_BAR: Final = 13
-_ROW: Final = 18
+_SIZE: Final = 11.0  # pixels of a font for names
+_SMALL: Final = 10.0  # and of one for figures: a smaller one is hard to read
+_WIDTH: Final = 360  # pixels: a narrow screen has room for it
+_BAR: Final = 13  # height of a bar of the histogram, the height of its figure
+_ROW: Final = 18  # from one bar to the next, with a gap between them
 _PCC_DECADES: Final = 8  # 1 - PCC is drawn from 1e-8 to 1
 _NAMES: Final = 240  # pixels for the names of ops: a narrow screen has room for them
 _AXIS: Final = 42  # height of the axis above the ops
-_OP_ROW: Final = 28
+_OP_ROW: Final = 28  # height for one op: its name above, its bar below, a gap
 _THIN: Final = 8  # height of the bar of an op
-_LEAST_BAR: Final = 0.004
+_LEAST_BAR: Final = 0.004  # share of the width: a bar of 1.4 pixels in 360 can still be seen
 
 
 def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
     """Return the SVG map of an output's tiles, shaded by the largest absolute error at each position over all
-    entries and t; the tile `first_bad` is framed. Shades are decades below the largest of all, or, if all errors
-    are within one decade, equal steps from the smallest to the largest. Each cell has its shade by either, which
-    `error_map.js` switches.
+    entries and t; the tile `first_bad` is framed. A shade is a decade below the largest error of all, or, if all
+    errors are within one decade, one of equal steps from the smallest error to the largest. Each cell has its shades
+    on both scales, between which `error_map.js` switches.
     """
     rows, cols = detail.tile_error.shape
     values: list[list[float]] = detail.tile_error.tolist()
@@ -82,13 +82,13 @@ class _Shades:
 
     @property
     def css(self) -> str:
-        """Return the classes of a map that is drawn by the scale chosen."""
+        """Return the CSS classes of a map that is drawn with the chosen scale."""
         if self.is_logarithmic:
             return " error-map by-log"
         return " error-map by-linear"
 
     def attributes(self, value: float) -> str:
-        """Return the attributes of a cell: the class of its shade, and its shades on both scales."""
+        """Return the SVG attributes of a cell: the class of its present shade, and its shades on both scales."""
         if not isfinite(value):
             return 'class="cell lost"'
         by_log = self._by_log(value)
@@ -144,8 +144,8 @@ def _ticks(count: int, side: float) -> range:
 
 
 def _shade_legend(y: float, shades: _Shades) -> str:
-    """Return the SVG of the shades of a heat map from 0 to the largest error at height `y`, with the figures at
-    both ends of either scale.
+    """Return the SVG legend of a heat map at height `y`: the shades from 0 to the largest error, and for each scale
+    what they mean.
     """
     if shades.largest == 0:
         return text(28, y + 10, "every finite element is equal", _SMALL, "soft")
@@ -190,8 +190,8 @@ def histogram(detail: OutputDetail) -> str:
 
 def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -> str:
     """Return the SVG chart of 1 - PCC of every op in execution order, on a logarithmic axis with the threshold as a
-    line. `first_bad` is the index of the op that is brought out. Each op has its name and PCC above its bar, so
-    that names have room on a narrow screen.
+    line. `first_bad` is the index of the op that is highlighted. Name and PCC of an op stand above its bar, so that
+    names have room on a narrow screen.
     """
     height = _AXIS + len(ops) * _OP_ROW
     parts = [open_wide_chart(height, "1 - PCC of every op", " op-chart")]
@@ -235,8 +235,8 @@ ERROR_SCALE: Final = HeatScale(low="1 - PCC of 1e-4 or less", high="0.1 or more"
 
 
 def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
-    """Return how red each op is drawn on the grid, by name: 0 for 1 - PCC of 1e-4 or less, 1 for 0.1 or more. Ops
-    without a PCC are left out.
+    """Return how red each op is drawn on the grid, by name: 0 where 1 - PCC is 1e-4 or less, 1 where it is 0.1 or
+    more. Ops without a PCC are left out.
     """
     heat: dict[str, float] = {}
     for op in ops:

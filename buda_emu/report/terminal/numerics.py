@@ -16,9 +16,9 @@ from buda_emu.emulator.op_errors.numerics_result import (
 from buda_emu.report.terminal.text import correlation, number, table
 from buda_emu.support.checker.text import plural
 
-_GROWS: Final = 2.0  # times the larger of an op's own error and that of its operands: worth a sentence
+_GROWS: Final = 2.0  # an error so many times that of the op itself and that of its operands is worth a sentence
 _LOW_PCC: Final = 0.99  # the threshold of `test`, below which a reader takes an op for wrong
-_SMALL_SPREAD: Final = 0.1  # of values, relative to their size: PCC then compares little but the errors
+_SMALL_SPREAD: Final = 0.1  # spread of values relative to their rms: below it a PCC compares mostly their errors
 _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max error")
 
 
@@ -76,14 +76,15 @@ def _error(value: float | None) -> str:
 
 
 def _sentences(op: OpNumerics) -> Iterator[str]:
-    """Yield sentences on values left out, growing errors, meaningless PCCs, and repairs of one op."""
+    """Yield sentences on one op: on values that were left out, on an error that grows, on a PCC that says little, and
+    on repairs."""
     yield from _value_sentences(op)
     yield from _error_sentences(op)
     yield from _repair_sentences(op)
 
 
 def _value_sentences(op: OpNumerics) -> Iterator[str]:
-    """Yield sentences on values that are not finite or too large for the format."""
+    """Yield sentences on values that are not finite in one precision, or too large for the output's format."""
     if op.total.not_finite:
         yield (
             f"op {op.name}: {plural(op.total.not_finite, 'value')} left out: infinite or NaN in one precision, not in "

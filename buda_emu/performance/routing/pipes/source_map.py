@@ -18,14 +18,14 @@ from buda_emu.support.errors import UnsupportedError
 Tiles: TypeAlias = npt.NDArray[np.int64]
 
 CORE = 1 << 40
-"""Codes of a core lie from (core + 1) * CORE on, place 0 being one above."""
+"""The codes of a core begin at (core + 1) * CORE + 1, which is its place 0. Places of any core fit 40 bits."""
 
 MOST_TILES: Final = 1 << 22
-"""Of one operand, after its TMs: sixteen times what the largest public netlist has."""
+"""Limit for the tiles of one operand after its TMs: sixteen times what the largest public netlist has."""
 
 
 def within_bounds(tiles: int, limit: int = MOST_TILES) -> None:
-    """Raise UnsupportedError for more tiles than pipes are made of, before memory is taken for them."""
+    """Raise UnsupportedError for more tiles than `limit`, before memory is taken for them."""
     if tiles > limit:
         raise UnsupportedError(f"{tiles:,} tiles are read: pipes are made of no more than {limit:,}")
 
@@ -53,10 +53,16 @@ def written_tiles(blocking: Blocking) -> Tiles:
     t = blocking.t
     ublock = r * c
     within_bounds(t * grid_r * grid_c * m * n * ublock)
-    row_step, column_step = (n * ublock, ublock) if blocking.ublock_order == "r" else (ublock, m * ublock)
+    if blocking.ublock_order == "r":
+        row_step = n * ublock
+        column_step = ublock
+    else:
+        row_step = ublock
+        column_step = m * ublock
 
     def along(*parts: tuple[int, int]) -> Tiles:
-        """Return codes along an axis of nested parts, the outermost first, given as (count, distance)."""
+        """Return the codes along an axis that is divided into nested parts. `parts`: the number of parts and the
+        distance of their codes at each level, the outermost level first."""
         codes = np.zeros(1, np.int64)
         for count, step in parts:
             codes = np.add.outer(codes, np.arange(count, dtype=np.int64) * step).reshape(-1)
@@ -186,8 +192,8 @@ class SourceMap:
 
     @property
     def needs_phases(self) -> bool:
-        """Return whether a stack reaches over more of t than the producer's buffer holds; its pieces then come in
-        phases."""
+        """Return whether a stack joins more slices of t than the producer's buffer holds at a time, so that its pieces
+        come in phases."""
         factor = self.stacked[0] * self.stacked[1]
         fits_buffer = factor == 1 or self.buffered % factor == 0 or self.buffered % self.producer.t == 0
         return self.reaches_several_t and not fits_buffer
