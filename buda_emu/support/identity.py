@@ -1,10 +1,10 @@
-"""Content identity: what a result that is kept on disk was computed from, so that it is only continued or reused for
-the same contents.
+"""Content identity: what a stored result was computed from, so that it is continued or reused only for the same
+contents.
 
-A path says nothing: another file can have it by now. An identity holds digests of contents, the settings that change
-results, and the version and sources of this package. What is kept for reuse is either named by the digest of its
-identity (caches: other contents find nothing) or begins with its identity (campaigns: other contents are refused, with
-the names of the parts that differ).
+A path is no identity, as another file may have it by now. An identity holds digests of contents, the settings that
+change results, and the version and sources of this package. A cache names each result by the digest of its identity, so
+that other contents find nothing. A campaign begins with its identity, and is refused for other contents; the message
+names the parts that differ.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from buda_emu.support.caches import package_file, sources
 from buda_emu.support.errors import HostError
 from buda_emu.support.version import __version__
 
-_PART_BYTES = 1 << 20
+_PART_BYTES = 1 << 20  # read at a time: files of any size take no more memory
 _ABSENT = object()
 
 
@@ -57,8 +57,8 @@ def package_digest() -> str:
 
 @cache
 def library_digests() -> Mapping[str, str]:
-    """Return, by package, digests of the files in which numpy and numba state their versions: numpy draws random
-    numbers, and both compute. Neither is imported. A package that is not installed is left out."""
+    """Return digests of the files in which numpy and numba state their versions, by package; results depend on both.
+    Neither is imported. A package that is not installed is left out."""
     digests: dict[str, str] = {}
     for package, name in (("numpy", "version.py"), ("numba", "_version.py")):
         try:

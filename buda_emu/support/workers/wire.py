@@ -1,11 +1,12 @@
 """Messages between processes: plain values, arrays, and objects of the classes that `NAMES` lists, as bytes.
 
-A message is its head, which is JSON, and the bytes of arrays and of `bytes` after it. Reading one makes objects of
-listed classes field by field; no function is named in it and no method is called, so no sender can run code here.
+A message is its head, which is JSON, and the bytes of arrays and of `bytes` after it. The reader makes objects of
+listed classes field by field. A message names no functions, and no method is called, so that no sender can run code.
 
-In the head text, integers, finite floats, True, False and None stand for themselves. Every other value is a list of a
-word for its type and its parts. Such values are numbered in the order in which they begin, and `["again", number]` is
-the same object once more. Keys of maps and members of sets are written without numbers, so each is as long as it looks.
+In the head, texts, integers, finite floats, True, False and None stand for themselves. Every other value is a list: a
+word for its type, then its parts. These values are numbered in the order in which they begin, and `["again", number]`
+is the same object once more. Keys of maps and members of sets have no numbers, so that a short one cannot stand for
+a long one.
 """
 
 import json
@@ -85,14 +86,14 @@ NAMES: Final[Mapping[str, str]] = {
     ),
     "buda_emu.testing.verify.runs.collect": "Case Settings",
 }
-"""By module. An exception of another class travels as the nearest of these that it is derived from."""
+"""Names of classes by module. An exception of another class is sent as the nearest of its bases in this table."""
 _Kinds = tuple[type[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListedClass:
-    """A class whose objects may be sent. `fields`: their names, in order; `kinds`: for each the classes of its values,
-    as far as the declaration says, None where it may be anything."""
+    """A class whose objects may be sent. `fields`: the names of its fields, in order; `kinds`: the classes that the
+    values of each field may have by its declaration, None for any class."""
 
     title: str
     kind: type[Any]
@@ -146,7 +147,7 @@ def _describe(title: str, kind: type[Any]) -> ListedClass:
 
 
 def _kinds(declared: Any) -> _Kinds | None:
-    """Return the classes of which a value with this annotation may be; None where `isinstance` cannot check the
+    """Return the classes that a value with this annotation may have; None if `isinstance` cannot check the
     annotation."""
     origin = get_origin(declared)
     if origin in (Union, UnionType):
@@ -174,8 +175,8 @@ def _kinds_of_union(members: tuple[Any, ...]) -> _Kinds | None:
 
 
 def _kinds_of_class(kind: type[Any]) -> _Kinds | None:
-    """Return a class as the only one that a value may be of; None where `isinstance` cannot check it, and for
-    numbers and classes of numpy, for which others may stand."""
+    """Return a class as the only one that a value may have. Return None if `isinstance` cannot check it, and for
+    numbers and classes of numpy, as values of other classes may take their place."""
     if kind in (bool, int, float):
         return None  # numpy's numbers stand for all of them
     try:
@@ -330,12 +331,12 @@ class _Writer:
             return self._text(value)
         if isinstance(value, PurePath):
             return ["path", str(value)]
-        of = class_by_type(cast("type[Any]", type(value)))
-        number = self.classes.setdefault(of.title, len(self.classes))
+        listed = class_by_type(cast("type[Any]", type(value)))
+        number = self.classes.setdefault(listed.title, len(self.classes))
         if isinstance(value, BudaError):
             state = [self.encode(part, shared) for part in (list(value.args), dict(value.__dict__))]
             return ["error", number, *state]
-        return ["object", number, *(self.encode(part, shared) for part in of.values(value, _UNSET))]
+        return ["object", number, *(self.encode(part, shared) for part in listed.values(value, _UNSET))]
 
     def _text(self, value: str) -> Any:
         """Write an instance of a subclass of `str`: with its class if that is listed, else as a text alone."""
@@ -462,7 +463,7 @@ class _Reader:
         return bytearray(self._buffer(parts[0]))
 
     def read_text(self, parts: Sequence[Any], _place: "_Place") -> Any:
-        """Read a text that was an instance of a subclass of `str` that is not listed."""
+        """Read a text that was sent as an instance of an unlisted subclass of `str`."""
         return _text(parts[0])
 
     def read_listed_text(self, parts: Sequence[Any], _place: "_Place") -> Any:
@@ -489,26 +490,26 @@ class _Reader:
 
     def read_object(self, parts: Sequence[Any], place: "_Place") -> Any:
         """Make an object of a listed class field by field, without a call of its `__init__`."""
-        of = self._class(parts[0])
-        if issubclass(of.kind, BudaError):
+        listed = self._class(parts[0])
+        if issubclass(listed.kind, BudaError):
             raise TypeError("an error is no object")
-        kind: Any = of.kind
+        kind: Any = listed.kind
         if issubclass(kind, tuple):
             values = self._each(parts[1:], place)
-            if len(values) != len(of.fields):
-                raise ValueError(f"{of.title} has {len(of.fields)} fields")
+            if len(values) != len(listed.fields):
+                raise ValueError(f"{listed.title} has {len(listed.fields)} fields")
             return cast("Any", tuple).__new__(kind, values)
         instance = place.put(object.__new__(kind))
-        of.fill(instance, self._each(parts[1:], place), _UNSET)
+        listed.fill(instance, self._each(parts[1:], place), _UNSET)
         return instance
 
     def read_error(self, parts: Sequence[Any], place: "_Place") -> Any:
         """Make an exception of a listed class, without a call of its `__init__`."""
-        of = self._class(parts[0])
-        if not issubclass(of.kind, BudaError):
-            raise TypeError(f"{of.title} is no error")
+        listed = self._class(parts[0])
+        if not issubclass(listed.kind, BudaError):
+            raise TypeError(f"{listed.title} is no error")
         arguments, state = self._each(parts[1:], place)
-        error = of.kind.__new__(of.kind, *arguments)
+        error = listed.kind.__new__(listed.kind, *arguments)
         error.__dict__.update(state)
         return error
 
@@ -526,7 +527,7 @@ class _Reader:
 
 
 class _Place:
-    """The number of a value that is being read, among those that may stand in a message again; -1: none."""
+    """The number of a value that is being read, by which a message may refer to it again; -1 if it has none."""
 
     __slots__ = ("_number", "_reader", "shared")
 
@@ -546,7 +547,7 @@ class _Place:
 def _text(value: Any) -> str:
     """Return a text. Raises TypeError for any other value."""
     if not isinstance(value, str):
-        raise TypeError("a text is none")
+        raise TypeError(f"a text is a {type(value).__name__}")
     return value
 
 
@@ -582,7 +583,7 @@ def local_path(path: str) -> str:
 
 
 def names(paths: Sequence[str]) -> dict[str, str]:
-    """Return the name of each file in the folder of copies; suffixes tell kinds of files apart, so they stay."""
+    """Return the name of each file's copy. It keeps the suffix, by which kinds of files are recognised."""
     return {path: f"{number}{PurePath(path).suffix}" for number, path in enumerate(paths)}
 
 

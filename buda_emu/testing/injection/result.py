@@ -43,11 +43,11 @@ def column(outcome: str) -> str:
 class Effect:
     """The effect of one fault.
 
-    `pcc`: the least of the output entries that differ; `max_error`: relative to the root mean square of the entry;
+    `pcc`: the lowest PCC of the output entries that differ; `max_error`: relative to the root mean square of the entry;
     `tiles`: output tiles that differ; `computed`: values that were computed again; `error`: the reason why the run
     stopped, or a fault beside values; `top1`: the least share of an output entry's rows whose largest element is in
-    its place; `maps`: by output the tiles that differ in any entry, as a hexadecimal number whose lowest bit is tile
-    0; `ratio`: of the time to that of the clean run; `after`: the remaining effect by protection.
+    its place; `maps`: for each output the tiles that differ in any entry, as a hexadecimal number whose lowest bit is
+    tile 0; `ratio`: the time divided by that of the clean run; `after`: the effect that remains under each protection.
     """
 
     fault: Fault
@@ -75,7 +75,7 @@ class Effect:
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Effect":
         """Read an effect from the content that `as_json` wrote; nodes, which a replay finds again, are left out.
-        Raises ValueError that names the key that is missing, or whose value no effect has."""
+        Raises ValueError with the name of a key that is missing or has an impossible value."""
         missing = next((name for name in (*FAULT_FIELDS, *FIELDS) if name not in content), None)
         if missing is not None:
             raise ValueError(f"the key {missing!r} is missing")
@@ -125,8 +125,8 @@ FIELDS: Final[Mapping[str, Field]] = {
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The number of faults and of failures, with Wilson's interval of 95 % for the true share. `weights` are (weight,
-    faults, failures) of strata, where faults were drawn by strata."""
+    """The number of faults and of failures, with Wilson's interval of 95 % for the true share. If the faults were drawn
+    by strata, `weights` has (weight, faults, failures) of each stratum."""
 
     name: str
     faults: int
@@ -146,8 +146,8 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's score interval, which also holds for few faults and for shares near 0 and 1. With strata it is that
-        of the number of faults, drawn from all, that would have the same variance."""
+        """Wilson's score interval, which also holds for few faults and for shares near 0 and 1. With strata, it is the
+        interval for as many faults as would give the same variance if they were drawn without strata."""
         if not self.weights:
             return wilson(self.failures, self.faults)
         share = self.share
@@ -181,7 +181,8 @@ def wilson(successes: float, count: float) -> tuple[float, float]:
 
 
 def shares(effects: Iterable[Effect], name: Callable[[Fault], str]) -> list[Share]:
-    """Count effects by a property of their faults (`name`), the worst first; faults for which it is "" are left out."""
+    """Count effects by a property of their faults, which `name` returns, the worst first. Faults for which it is ""
+    are left out."""
     groups: dict[str, list[Effect]] = {}
     for effect in effects:
         key = name(effect.fault)
@@ -224,7 +225,7 @@ TABLES: Final[Mapping[str, Callable[[Fault], str]]] = {
     "field": lambda fault: f"{fault.df} {fault.bit_name}" if _of_bits(fault) else "",
     "bit": lambda fault: _bit(fault) if _of_bits(fault) else "",
 }
-"""Properties by which faults are counted; by formats and bits only flips are."""
+"""Properties by which faults are counted. Only flips are counted by format, field and bit."""
 
 
 def _bit(fault: Fault) -> str:
@@ -237,8 +238,8 @@ def _bit(fault: Fault) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a protection. `bits` are added to those that a run holds, `share` is their share of these; `time` is
-    the ratio of the run's time by the timing model, None where time is not modelled."""
+    """The cost of a protection. `bits`: the bits that it adds; `share`: these divided by the bits that a run holds;
+    `time`: the ratio of the run's time by the timing model, None where time is not modelled."""
 
     bits: int
     share: float
@@ -291,7 +292,7 @@ class Campaign:
         return shares(self.effects, TABLES[name])
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Return the outcomes to show: the first of `OUTCOMES`, which concern values, and those of the others that
+        """Return the outcomes to show: the first `_ALWAYS` of `OUTCOMES`, which concern values, and those others that
         occur."""
         occurring = {effect.outcome for effect in self.effects}
         return tuple(name for place, name in enumerate(OUTCOMES) if place < _ALWAYS or name in occurring)
