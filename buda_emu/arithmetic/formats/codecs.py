@@ -75,8 +75,8 @@ def _leading_zeros(magnitude_bits: int) -> NDArray[np.uint32]:
     return np.array([magnitude_bits - value.bit_length() for value in range(1 << magnitude_bits)], dtype=np.uint32)
 
 
-_SINGLE_BIAS = 127
-_SINGLE_FRACTION = 23
+_SINGLE_BIAS = 127  # of exponents of IEEE single precision
+_SINGLE_FRACTION = 23  # bits of fraction in single precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ LF8 = SmallFloat(exponent_bits=5, fraction_bits=2)
 FP8_E4M3 = SmallFloat(exponent_bits=4, fraction_bits=3)
 
 
-_TWO_31 = np.float32(2147483648.0)
+_TWO_31 = np.float32(2147483648.0)  # magnitudes from here on do not fit 31 bits
 _SIGN_32 = np.uint32(SIGN)
 _DTYPES: dict[int, type[np.unsignedinteger]] = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _TINY: Final = 5e-324  # flushing concerns all widths at once: Python's own floats show it
-_ONE: Final = 1.0
+_ONE: Final = 1.0  # named, so that Python computes at run time and folds nothing
 _PART: Final = 2.0**-60  # less than half of the last bit of 1, so it only counts where rounding is directed
 _STATE_BYTES: Final = 256  # fenv_t has 8 to 48
 

@@ -10,8 +10,8 @@ from buda_emu.arithmetic.formats.codecs import BLOCK_CODECS, SCALAR_CODECS, Roun
 from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, TILE_HEADER_BYTES, exponent_bytes, is_raw, tile_bytes
 from buda_emu.support.errors import HostError
 
-TILE_SIDE: Final = 32
-FACE_SIDE: Final = 16
+TILE_SIDE: Final = 32  # rows and columns of a full tile (LAYOUT 2)
+FACE_SIDE: Final = 16  # of a face, four of which make a tile (LAYOUT 2)
 Bytes = NDArray[np.uint8]
 _T = TypeVar("_T", bound=np.generic)
 

@@ -343,7 +343,7 @@ def _shift_left(_context: Any, builder: Builder, value: Value, distance: Value) 
 _FIRST: Final = {"target": "cpu"}
 """Asked before what numba has for every target."""
 _ALIGNMENT: Final = 32  # of numba's arrays, in bytes
-_MOST_AXES: Final = 3
+_MOST_AXES: Final = 3  # of the arrays that kernels view as words of another type
 _WORDS: Final = (types.int32, types.uint32, types.float32)
 
 

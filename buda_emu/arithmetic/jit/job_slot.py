@@ -17,19 +17,19 @@ HELPING: Final = -2
 NUMBER: Final = 0  # of the latest job
 IN_PYTHON: Final = 1  # the number of the latest job that is done in Python
 BUSY: Final = 2  # how many threads are, with a job that is done in Python
-ITEMS: Final = 8
+ITEMS: Final = 8  # of the job
 GRAIN: Final = 9  # items in a part
-PARTS: Final = 10
+PARTS: Final = 10  # of the job
 SPINS: Final = 11  # of the owner, when it waits for helpers
-CODE: Final = 12
+CODE: Final = 12  # address of the kernel
 RAISED: Final = 13  # address of what a helper's kernel raised, or 0
 CLAIMED: Final = 16  # parts
 HELPED: Final = 17  # parts that helpers have claimed
 INSIDE: Final = 24  # how many helpers are; and OPEN while they may enter
 ARGUMENTS: Final = 32  # of the kernel, as many bytes as they take
-ARGUMENT_BYTES: Final = 4096
-OPEN: Final = 1 << 32
-_WORD_BYTES: Final = 8
+ARGUMENT_BYTES: Final = 4096  # a page of memory; a kernel that takes more is refused
+OPEN: Final = 1 << 32  # a bit of INSIDE above any number of helpers
+_WORD_BYTES: Final = 8  # of an int64
 
 
 class JobSlot:

@@ -12,7 +12,7 @@ Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
 _ONE = np.uint64(1)
-_WORD = 64
+_WORD = 64  # bits of a word of a row
 
 
 @helper
@@ -82,7 +82,7 @@ def racing_accesses(
     return pairs
 
 
-NOBODY = -1
+NOBODY = -1  # no task has this number
 
 
 @helper

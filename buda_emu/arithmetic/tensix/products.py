@@ -148,7 +148,8 @@ def product(srca: U32, srcb: U32, phase: int, family: Family, mode: DstMode) -> 
     )
 
 
-LIMIT: Final = (1 << 31) - 1
+LIMIT: Final = (1 << 31) - 1  # at which an integer Dst saturates (DEVICE_NUMERICS 5)
+# The bits of a magnitude that a phase takes: of SrcA by bit 0 of its number, of SrcB by bit 1 (DEVICE_NUMERICS 5).
 _SRCA_MASKS: Final = (0xE0, 0x1F)
 _SRCB_MASKS: Final = (0x3F0, 0x00F)
 

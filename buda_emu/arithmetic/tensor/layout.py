@@ -16,7 +16,7 @@ from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.records import dataclass
 
 F32 = NDArray[np.float32]
-TILE_SIDE: Final = 32
+TILE_SIDE: Final = 32  # rows and columns of a full tile (LAYOUT 2)
 
 
 def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = False) -> F32:

@@ -13,7 +13,7 @@ from buda_emu.support.records import dataclass
 
 Tiles = NDArray[np.float32]
 Index = NDArray[np.int32]
-PAD_TILE = -1
+PAD_TILE = -1  # no tile has this number
 MAX_TILES = 1 << 24
 """Tiles of one tensor, broadcasts included: 64 GiB of float32. More is a mistake; its map alone would fill memory."""
 

@@ -41,7 +41,7 @@ _SIZE: Final = ir.IntType(64)
 _SIZES: Final = _SIZE.as_pointer()
 _RESHAPE: Final = [_SIZE, _SIZES, _SIZES, _SIZE, _SIZES, _SIZES, _SIZE, _WORD]
 _INFO_BYTES: Final = 48  # no less than numba's MemInfo has
-_ALIGNMENT: Final = 16
+_ALIGNMENT: Final = 16  # bytes: a smaller one might not suit vectors of 128 bits
 
 
 def emit_runtime(module: Any) -> None:

@@ -102,8 +102,8 @@ def _kind(value: Any) -> str:
 
 
 NOBODY_WAITS: Final = 0  # threads share no function
-FREE: Final = 1
-TAKEN: Final = 2
+FREE: Final = 1  # it is no thread's turn
+TAKEN: Final = 2  # it is some thread's turn
 SPINS: Final = 6_000  # a third of a millisecond where each takes 50 ns; then a thread goes to sleep
 TURN: Final[NDArray[np.int64]] = np.zeros(1, np.int64)
 """One word, of all threads of the process, as Python's lock is."""
@@ -138,8 +138,8 @@ OBJECTS: Final[dict[str, Any]] = {
     },
 }
 """Objects that machine code knows by name: they live as long as the process."""
-_METH_FASTCALL: Final = 0x80
-_SIZE_BYTES: Final = 4
+_METH_FASTCALL: Final = 0x80  # a flag of CPython's methodobject.h
+_SIZE_BYTES: Final = 4  # of the size of the symbol's name, which stands before the code
 _methods: Final[list[Any]] = []  # as long as the process, too
 
 

@@ -15,6 +15,7 @@ from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Tensor
 
+# Codes of the functions; only that they differ counts.
 ABS: Final = 0
 SQUARE: Final = 1
 SQRT: Final = 2

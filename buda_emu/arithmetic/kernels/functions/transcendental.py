@@ -49,8 +49,8 @@ _POWER_SCALE: Final = -2 * GELU_SCALE
 _CUBE_SCALE: Final = 0.044715 * _POWER_SCALE
 _LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
 _LN2: Final = float.fromhex("0x1.62e42fefa39efp-1")
-_ROUNDER: Final = 1.5 * 2.0**52
-_BIAS: Final = 1023
+_ROUNDER: Final = 1.5 * 2.0**52  # rounds what is added to it to an integer, in the low bits of the sum
+_BIAS: Final = 1023  # of exponents of double precision
 # e^r = 1 + r + C2 r^2 + ... + C9 r^9 for magnitudes up to ln 2 / 2: fitted for the smallest relative error.
 _C2: Final = float.fromhex("0x1.ffffffffeca61p-2")
 _C3: Final = float.fromhex("0x1.5555555569a69p-3")
@@ -114,7 +114,7 @@ def _exp(v: np.float64) -> np.float64:
     return p * np.int64(rounded.view(np.int64) << 52).view(np.float64)
 
 
-_EPSILON: Final = np.float32(2.0**-23)
+_EPSILON: Final = np.float32(2.0**-23)  # of single precision, the distance from 1 to the next number
 
 
 @kernel

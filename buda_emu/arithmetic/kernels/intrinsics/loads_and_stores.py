@@ -248,9 +248,9 @@ def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
             builder.store(rows[number], row(to, i, j, number, pair), align=4)
 
 
-FIELDS: Final = 6
-ONE: Final = 0x3F800000
-TWO_TO_26: Final = 0x4C800000
+FIELDS: Final = 6  # words of a step: operation, four places, number
+ONE: Final = 0x3F800000  # the bits of the single 1.0
+TWO_TO_26: Final = 0x4C800000  # the bits of the single 2^26
 
 Body = Callable[[Value, Value, Value], Value]
 """The result's vector from those of the operands."""

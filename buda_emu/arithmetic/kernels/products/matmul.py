@@ -39,8 +39,8 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     working_tiles,
 )
 
-DEPTH: Final = 16
-COLUMNS: Final = 32
+DEPTH: Final = 16  # inner tiles at a time: more of `a` would not stay in the cache
+COLUMNS: Final = 32  # of an item, at most: a larger one leaves fewer items to share
 PARTS: Final = 64  # least number of items for threads to share, if there are so many
 
 # Tiles of working memory.

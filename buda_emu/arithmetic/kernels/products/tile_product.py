@@ -140,7 +140,7 @@ def depthwise_tiles(
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 LANE_TREE: Final[Tree] = (((0, 4), (2, 6)), ((1, 5), (3, 7)))  # OPS 6.1
-LANES: Final = 8
+LANES: Final = 8  # of the reference, each of which sums every eighth product (OPS 6.1)
 
 
 def dense_product(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:

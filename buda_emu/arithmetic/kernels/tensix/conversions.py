@@ -15,10 +15,10 @@ from buda_emu.spec.formats import FORMATS, is_block, is_integer
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
 from buda_emu.support.errors import UnsupportedError
 
-GROUP: Final = 16
-FRACTION: Final = 127
-LEADING: Final = 128
-MOST: Final = 127
+GROUP: Final = 16  # datums under one shared exponent
+FRACTION: Final = 127  # mask of the 7 bits of fraction that count
+LEADING: Final = 128  # the leading one above them
+MOST: Final = 127  # the largest magnitude of 7 bits
 FARTHEST: Final = 8  # 255 + 256, shifted by 9: nothing is left
 SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, where the shared one would be 0
 
@@ -213,6 +213,7 @@ def _fp16_as_single(code: Any) -> Any:
     return U(U(U(code & U(0x8000)) << U(16)) | wide)
 
 
+# What Float32 is unpacked to; only that the codes differ counts.
 TO_TF32: Final = 0
 TO_BF16: Final = 1
 TO_FP16: Final = 2
@@ -293,13 +294,14 @@ def unpack_blocks_to_halves(
 
 _ROW: Final = np.uint64(TILE)
 
+# Changes of a word between Dst and the packer; 0 is none.
 _NARROW: Final = 1
 _WIDEN: Final = 2
 _WIDEN_KEEPING_DENORMALS: Final = 3
 _FLUSH: Final = 4
 
 
-_SMALLEST_HALF: Final = 0x04000000
+_SMALLEST_HALF: Final = 0x04000000  # the least normal fp16, in the upper half of a word: exponent 1
 _TF32: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=HIDDEN)
 _TF32_FOR_FP16: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=113 << 23)
 

@@ -266,18 +266,18 @@ LIFT: Final = 112
 """What is added to exponents of 5 bits."""
 LEAST: Final = 12 << 23
 """The least exponent of the larger operand of a sum: 10 below it is still a normal single."""
-MOST: Final = 250 << 23
+MOST: Final = 250 << 23  # the largest one: the sum of two is no infinity
 LEAST_PRODUCT: Final = (127 + 12 + 22) << 23  # exponents of a pair of factors, so that those of the last phase are 22
 MOST_PRODUCT: Final = (127 + 200) << 23  # would not fit: exponents are halved before they are added
-SRC_BITS: Final = -0x2000
-MAGIC: Final = 1.5 * 2.0**23
+SRC_BITS: Final = -0x2000  # the 19 bits of a word that SrcA and SrcB hold
+MAGIC: Final = 1.5 * 2.0**23  # adding it to a number below 2^22 rounds that to an integer
 UPWARD: Final = 0.5 + 2.0**-14  # half a unit, and what the chip's first rounding adds (`accumulate`)
-FRACTION_BITS: Final = 10
+FRACTION_BITS: Final = 10  # a unit is 2^-10 of the largest exponent of both operands
 INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
-AWAY: Final = 1 << 10
+AWAY: Final = 1 << 10  # 2^-13 of 1, so that ties are rounded away from zero
 FP16_MOST: Final = (LIFT + 31) << 23 | 0x3FF << 13
 SRCA_CUTS: Final = (-0x80000, -0x4000)  # masks of the first part of a word, and of both parts together
-SRCB_CUTS: Final = (-0x20000, -0x2000)
+SRCB_CUTS: Final = (-0x20000, -0x2000)  # the same of SrcB
 ROUNDING: Final = {BF16: (0x8000, -0x10000), FP16: (0x1000, -0x2000), FP32: (0, -1)}
 
 

@@ -51,6 +51,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
 )
 from buda_emu.spec.single import INFINITY, NEGATIVE_SIGN
 
+# How `Codes` holds tiles; only that the kinds differ counts.
 BLOCKS: Final = 0
 HALVES: Final = 1
 WORDS: Final = 2
@@ -58,9 +59,9 @@ WORDS: Final = 2
 ROOM: Final = 8 * TILE
 LEAST: Final = 24  # exponents of a first term, with room below for the later phases
 MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
-LEAST_FP16: Final = 6
-MOST_FP16: Final = 31
-BIAS: Final = 127
+LEAST_FP16: Final = 6  # the same two for fp16, whose exponents have 5 bits
+MOST_FP16: Final = 31  # their largest
+BIAS: Final = 127  # of exponents of singles
 DOWN: Final = -96
 FAR: Final = 200
 FEEBLE: Final = 12

@@ -24,7 +24,7 @@ Lanes: TypeAlias = NDArray[np.int32]
 
 EDGE: Final = TILE_EDGE
 TILE: Final = TILE_ELEMENTS
-FACE: Final = 16
+FACE: Final = 16  # rows and columns of a face (LAYOUT 2)
 GROUP: Final = 8
 """Products that the matrix unit sums under one exponent."""
 

@@ -19,6 +19,7 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     tile_at,
 )
 
+# Codes of the operations; only that they differ counts.
 ADD: Final = 0
 SUBTRACT: Final = 1
 MULTIPLY: Final = 2

@@ -22,7 +22,7 @@ from buda_emu.support.errors import UnsupportedError
 Tiles = NDArray[np.float32]
 
 _TILE: Final = TILE_ELEMENTS
-_GROUP: Final = 16
+_GROUP: Final = 16  # datums under one shared exponent (FORMATS)
 _I: Final = np.int32
 
 

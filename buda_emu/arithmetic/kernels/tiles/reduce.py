@@ -11,6 +11,7 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Operand, Tensor, blank_tile, fetch_tile
 
+# Dimensions that are reduced; only that the codes differ counts.
 ROWS: Final = 0
 COLUMNS: Final = 1
 BOTH: Final = 2

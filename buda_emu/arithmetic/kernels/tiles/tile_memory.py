@@ -23,8 +23,8 @@ from buda_emu.spec.blocking import TILE_EDGE, TILE_ELEMENTS
 EDGE: Final = TILE_EDGE
 TILE: Final = TILE_ELEMENTS
 CACHE_LINE: Final = 64  # bytes
-WORKING_TILES: Final = 8
-NO_RELU: Final = 0
+WORKING_TILES: Final = 8  # for each thread: no fewer than the dense product's (`products/matmul.py`)
+NO_RELU: Final = 0  # x
 RELU_FROM: Final = 1  # x where x >= threshold, else +0
 RELU_WITHIN: Final = 2  # threshold where x >= threshold, else x where x >= 0, else +0
 
@@ -101,7 +101,7 @@ Tile: TypeAlias = NDArray[np.float32]
 Tensor: TypeAlias = NDArray[np.float32]
 Operand: TypeAlias = tuple[Tensor, NDArray[np.int32], np.float32, int]
 
-AS_IS: Final = 0
+AS_IS: Final = 0  # the tile in its order
 TRANSPOSE: Final = 1  # in-tile transpose flag (OPS 7.4); equal to True
 FIRST_ROW: Final = 2  # tile_broadcast r: row 0 in every row (OPS 7)
 FIRST_COLUMN: Final = 3  # tile_broadcast c

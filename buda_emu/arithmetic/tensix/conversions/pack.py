@@ -18,7 +18,7 @@ from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, is_block, is_integer
 from buda_emu.spec.single import INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
-_TOP: Final = 127
+_TOP: Final = 127  # the largest magnitude of 7 bits
 
 
 def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -21,7 +21,7 @@ from buda_emu.arithmetic.tensix.lanes import VectorMode, lane_positions, touched
 from buda_emu.spec.single import FRACTION, INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import InternalError
 
-_BREAKS_3 = (1.0, 2.0)
+_BREAKS_3 = (1.0, 2.0)  # DEVICE_NUMERICS 3.2, LUT8
 _BREAKS_6 = {1: (0.5, 1.0, 1.5, 2.0, 3.0), 2: (0.5, 1.0, 1.5, 2.0, 4.0)}
 
 
@@ -77,6 +77,7 @@ def _patterns(values: tuple[float, ...]) -> tuple[int, ...]:
 
 
 WITHOUT_EXPONENT: Final = SIGN | FRACTION
+# Bits of singles.
 ONE: Final = 0x3F800000
 MINUS_ONE: Final = 0xBF800000
 HALF: Final = 0x3F000000
@@ -94,9 +95,9 @@ GELU_DERIVATIVE_APPROX: Final = lut16(
     (0x3A66, 0x3666, 0x2E66, 0xADC3, 0xACCD, 0x7C00), (0x3800, 0x399A, 0x3BEC, 0x3D14, 0x3CF1, 0x3C00), 1, retain=True
 )
 GELU_DERIVATIVE: Final = lut8((0x28FF, 0x3020, 0xFF10))
-SINE: Final = (0xBE2AAAAB, 0x3C088888, 0xB9500CFA, 0x3638EE91, 0xB2D72D88)
-COSINE: Final = (0xBF000000, 0x3D2AAAAB, 0xBAB60B60, 0x37D00CD1, 0xB493E86F)
-APPROXIMATE_TERMS: Final = 3
+SINE: Final = (0xBE2AAAAB, 0x3C088888, 0xB9500CFA, 0x3638EE91, 0xB2D72D88)  # DEVICE_NUMERICS 3.3, sine
+COSINE: Final = (0xBF000000, 0x3D2AAAAB, 0xBAB60B60, 0x37D00CD1, 0xB493E86F)  # likewise, cosine
+APPROXIMATE_TERMS: Final = 3  # of sine and cosine in the approximate mode
 
 
 def multiply(u: VectorUnit[V], a: V | int, b: V | int) -> V:
@@ -177,7 +178,7 @@ def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
     return u.select(u.equal(x, 0), x, multiply(u, r, x))
 
 
-LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)
+LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)  # DEVICE_NUMERICS 3.3, log
 
 
 def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE) -> V:
@@ -327,8 +328,8 @@ def from_sign_magnitude(u: VectorUnit[V], x: V) -> V:
     return u.select(u.negative(x), u.subtract(0, u.bit_and(x, MAGNITUDE)), x)
 
 
-LANES: Final = 32
-TAPS: Final = 0xB400
+LANES: Final = 32  # elements that a pass computes
+TAPS: Final = 0xB400  # of the 16-bit Galois shift register (DEVICE_NUMERICS 3.3, dropout)
 State = NDArray[np.uint32]
 """uint32[32]: the shift register of each lane."""
 

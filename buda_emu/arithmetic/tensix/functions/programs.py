@@ -20,7 +20,7 @@ from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.support.errors import InternalError
 
 _MODES: Final[dict[DstMode, int]] = {"bf16": BF16, "fp16": FP16, "fp32": FP32, "int32": INT32}
-_INPUTS: Final = 2
+_INPUTS: Final = 2  # numbered before the values of the steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)

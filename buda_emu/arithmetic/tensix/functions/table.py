@@ -166,7 +166,7 @@ def _file(name: str, about: object) -> str:
     return os.path.join(folder, f"{name}-{digest}")  # noqa: PTH118
 
 
-INT8_LIMIT = 127
+INT8_LIMIT = 127  # sign and magnitude: 7 bits of magnitude
 
 
 def quantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:

@@ -15,8 +15,8 @@ from buda_emu.arithmetic.tensix import lanes
 from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE
 
 _I64 = NDArray[np.int64]
-_NAN_SEED: Final = 0x7F800001
-_NAN: Final = 0x7FC00000
+_NAN_SEED: Final = 0x7F800001  # an infinity with the lowest bit of fraction set
+_NAN: Final = 0x7FC00000  # the quiet NaN
 _LEADING_BIT: Final = 26
 """Where the leading one stands before rounding: 24 bits of significand and three more."""
 

@@ -28,7 +28,7 @@ _C5: Final = float.fromhex("0x1.1111167a4d017p-7")
 _IN_RANGE: Final = 512.0  # up to it the result and all steps are normal numbers
 _LIMIT: Final = 1024.0  # from it on the result is 0 or infinite
 _DOWN: Final = 1009  # powers of two taken from a result that may overflow, and lent to one that may underflow
-_UP: Final = 1022
+_UP: Final = 1022  # the same for underflow
 
 
 def _power_table() -> list[tuple[int, float]]:

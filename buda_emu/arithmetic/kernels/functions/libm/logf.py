@@ -44,7 +44,7 @@ _C3: Final = float.fromhex("0x1.5575b0be00b6ap-2")
 _C4: Final = float.fromhex("-0x1.00ea348b88334p-2")
 
 _Z_FROM: Final = 0x3F330000  # bits of the least z
-_MIN_NORMAL: Final = np.float32(2.0**-126)
+_MIN_NORMAL: Final = np.float32(2.0**-126)  # of single precision
 _INVALID: Final = 0xFFC00000  # bits of the NaN of an invalid operation
 
 

@@ -16,7 +16,7 @@ from buda_emu.spec.single import FRACTION, HIDDEN
 _HALF_PI: Final = float.fromhex("0x1.921fb54442d18p+0")
 _QUADRANTS_PER_RADIAN: Final = float.fromhex("0x1.45f306dc9c883p+23")  # 2/pi in units of 2^-24
 _INTEGER: Final = 1.5 * 2.0**52  # an integer added to it stands in the low bits of the sum
-LARGE: Final = np.float32(120)
+LARGE: Final = np.float32(120)  # from it on the argument is reduced with the bits of 4/pi below
 
 # The leading 192 bits of 4/pi, and the 32-bit words that start at each eighth bit of them (24 zero bits in front).
 _FOUR_OVER_PI: Final = 0xA2F9836E_4E441529_FC2757D1_F534DDC0_DB629599_3C439041

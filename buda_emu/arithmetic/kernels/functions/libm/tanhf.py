@@ -13,6 +13,7 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 
+# Literals of single precision: a Python float would make a double of the result.
 _ZERO: Final = np.float32(0)
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1)

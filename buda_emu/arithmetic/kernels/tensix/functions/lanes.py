@@ -19,6 +19,7 @@ U = np.uint32
 
 _ROW: Final = np.uint64(LANES)
 
+# What Dst holds; only that the codes differ counts.
 BF16: Final = 0
 FP16: Final = 1
 FP32: Final = 2
@@ -96,13 +97,13 @@ TO_INTEGER: Final = 16
 TO_FLOAT: Final = 17
 GREATER: Final = 18
 
-UNLESS: Final = 1
+UNLESS: Final = 1  # in the place of the number of a MULTIPLY
 
 TABLE_BREAKS: Final = 5
 """A row of `tables` has this many ascending breaks, unused ones 2^32 - 1, and then one value more."""
 
 _Row = NDArray[np.uint32]
-_ONE: Final = np.uint32(0x3F800000)
+_ONE: Final = np.uint32(0x3F800000)  # the bits of the single 1.0
 
 
 def execute_row(code: Any, step: int, lanes: Any, tables: Any, special: Any, blackhole: bool) -> None:

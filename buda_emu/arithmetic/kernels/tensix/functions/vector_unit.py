@@ -152,8 +152,8 @@ def _again(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
             lanes[out + i] = fma_any(x, y, z, blackhole)
 
 
-_TAPS: Final = U(0xB400)
-_LANES: Final = 32
+_TAPS: Final = U(0xB400)  # of the 16-bit Galois shift register (DEVICE_NUMERICS 3.3, dropout)
+_LANES: Final = 32  # elements that a pass of the vector unit computes
 
 
 @kernel

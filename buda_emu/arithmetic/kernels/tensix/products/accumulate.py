@@ -159,7 +159,7 @@ class Product(NamedTuple):
     setting: Setting
 
 
-PHASES: Final = 4
+PHASES: Final = 4  # fidelity phases of HiFi4 (DEVICE_NUMERICS 2.1)
 
 
 @helper

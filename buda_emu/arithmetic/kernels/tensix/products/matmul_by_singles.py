@@ -42,15 +42,15 @@ from buda_emu.arithmetic.kernels.tensix.words import (
 PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the operands of one step stay in the cache
 WIDTH: Final = 16  # of a panel
 LINE: Final = 16  # words of a cache line
-FLOAT_BIAS: Final = 127
+FLOAT_BIAS: Final = 127  # of exponents of singles
 # What exponents must be for singles, of the operands, of their products, of words in Dst.
 LEAST_PART: Final = 16  # the parts are normal numbers
 MOST_PART: Final = 250  # and no infinities
 FINEST: Final = 12  # of the last phase's products below those of the first
 LEAST_SUM: Final = LOWEST_COMMON + 10  # an accumulation leaves nothing smaller than 2^-10 of its common exponent
 LEAST_WIDE_SUM: Final = LOWEST_WIDE + 23  # or 2^-23 in 32 bits
-MOST_SUM: Final = 200
-MOST_WORD: Final = 220
+MOST_SUM: Final = 200  # far enough below 255 that GROWTH and rounding reach no infinity
+MOST_WORD: Final = 220  # likewise
 GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its largest product's power of two
 
 

@@ -25,7 +25,7 @@ A byte is 0 for a zero, SPAN + 1 for the least exponent of all, and so on; those
 nothing where exponents are more than SPAN apart."""
 
 
-INFINITE: Final = 255
+INFINITE: Final = 255  # the exponent field of infinities
 
 COUNTS: Final = 64
 """Half of what an exponent of 1 is in the upper 16 bits of a single, so that sums of two fit."""
@@ -35,11 +35,11 @@ SPAN: Final = 63
 """So that the sum of two bytes is one, and tells whether none of them is of a zero: then it is above 127."""
 NO_EXPONENT: Final = -(1 << 14)
 """Of a zero: the sum of two still fits 16 bits."""
-_LINE: Final = 64
+_LINE: Final = 64  # bytes of a cache line
 SRCA_FIRST: Final = -0x80000  # what the first part has of a word
 SRCA_BOTH: Final = -0x4000  # and what both have
 SRCB_FIRST: Final = -0x20000  # both have all of it
-POWER: Final = -0x800000
+POWER: Final = -0x800000  # the mask of sign and exponent
 MORE: Final = 1 << 10  # of a fraction is what parts of SrcB are made larger by, less than 1/4 of 1 in any product
 MORE_OF_POWER: Final = np.float32(MORE / 2**23)
 

@@ -18,6 +18,7 @@ from buda_emu.arithmetic.kernels.tensix.products.prepared import range_of
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, i32
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
+# What a spill does to a word; only that the kinds differ counts.
 AS_IT_WAS: Final = 0
 BLOCKS: Final = 1
 TF32: Final = 2
@@ -33,12 +34,12 @@ SPILLS: Final[Mapping[tuple[int, str, str, str], int]] = MappingProxyType(
 
 GROUP: Final = 16  # datums under one exponent
 HALF: Final = 0x10000  # of the last bit of the packer's source, which has 6 bits of fraction (4.2)
-KEPT: Final = 0x7FFE0000
+KEPT: Final = 0x7FFE0000  # the bits of a magnitude from the last one up
 FRACTION_BITS: Final = 6  # of a magnitude of 7 bits, relative to the shared exponent
-MOST: Final = 127.0
+MOST: Final = 127.0  # the largest magnitude of 7 bits
 INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
 NEAREST_LEAST: Final = 20  # exponents with which `through_blocks` is left alone
-NEAREST_MOST: Final = 220
+NEAREST_MOST: Final = 220  # the upper bound of these exponents
 LEAST: Final = 11 << 23  # below that of any word but a zero; a group of zeros has none
 
 

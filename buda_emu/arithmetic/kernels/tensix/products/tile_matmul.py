@@ -212,7 +212,7 @@ def runs(items: list[int]) -> list[tuple[int, int]]:
     return [(items[first], items[last - 1] + 1) for first, last in pairwise([0, *cuts, len(items)] if items else [])]
 
 
-LIMIT: Final = (1 << 31) - 1
+LIMIT: Final = (1 << 31) - 1  # at which an integer Dst saturates (DEVICE_NUMERICS 5)
 
 
 @kernel
