@@ -225,7 +225,7 @@ def _list_for(result: _ChangeLists, change: ItemChange, measure: Measure) -> lis
     return result.known
 
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 1  # goes up when an older baseline can no longer be read
 
 
 @dataclass(slots=True)

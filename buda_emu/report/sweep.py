@@ -14,15 +14,15 @@ from buda_emu.report.terminal.text import column_table, whole
 from buda_emu.report.terminal.text import number as number_text
 from buda_emu.support.columns import DATA, SHOWN, Column, Columns, figure
 
-_WIDTH: Final = 760.0
-_HEIGHT: Final = 360.0
-_LEFT = 80.0
-_RIGHT = 190.0
-_TOP = 40.0
-_BOTTOM = 50.0
+_WIDTH: Final = 760.0  # pixels of the picture, the width of a page of text
+_HEIGHT: Final = 360.0  # pixels of the picture
+_LEFT = 80.0  # pixels for the axis's labels
+_RIGHT = 190.0  # pixels for the legend
+_TOP = 40.0  # pixels for the titles
+_BOTTOM = 50.0  # pixels for the axis below
 _COLOURS: Final = ("#4269d0", "#b45309", "#15803d", "#b91c1c", "#7c3aed", "#0e7490", "#a21caf", "#57534e")
-_SIZE: Final = 11.0
-_RADIUS: Final = 4.0
+_SIZE: Final = 11.0  # pixels of the font
+_RADIUS: Final = 4.0  # pixels of a point
 _SAME: Final = 1e-9
 """Relative: paces that differ by less are equal."""
 _HIDDEN: Final = 2.0

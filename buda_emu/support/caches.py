@@ -16,7 +16,7 @@ HAS_OTHER_USERS: Final = hasattr(os, "geteuid")
 """Whether files have owners here. On Windows a folder of a user is theirs; a browser has no users."""
 _OTHERS = 0o022  # write permission of the group and of everybody
 _MOST_LINKS = 40  # as the system follows
-_DIGEST_BYTES = 32
+_DIGEST_BYTES = 32  # of SHA-256
 
 
 def user_caches() -> str:

@@ -24,7 +24,7 @@ class Exit(IntEnum):
     FAILED = 4
     """The emulated program did."""
     INTERNAL = 101
-    INTERRUPTED = 130
+    INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
 
 
 class BudaError(Exception):

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 _STEPS: Final = 1_000_000  # of difflib, a tenth of a second
-_STEPS_PER_LINE: Final = 100
+_STEPS_PER_LINE: Final = 100  # so that longer texts get time in proportion; more find smaller changes later
 _WINDOWS: Final = (1, 8)
 """Numbers of successive lines that mark a place, if they stand only once in each text."""
 

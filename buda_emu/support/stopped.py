@@ -11,8 +11,8 @@ from typing import Any
 
 from buda_emu.support.records import dataclass
 
-_SHOWN_VARIABLES = 12
-_SHOWN_WAITS = 6
+_SHOWN_VARIABLES = 12  # so that they fit two lines of a message
+_SHOWN_WAITS = 6  # the first explain the deadlock; more would hide them
 _LISTS = ("loops", "graphs", "ops", "input", "waiting")
 _NAMES = r"\$\w+"
 

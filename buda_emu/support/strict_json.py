@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from buda_emu.support.errors import HostError
 
-MAX_DEPTH = 64
-_LOW = -(1 << 63)
-_HIGH = 1 << 64
+MAX_DEPTH = 64  # far above any document here, and far from the limit of recursion
+_LOW = -(1 << 63)  # integers are those of 64 bits, with or without a sign
+_HIGH = 1 << 64  # likewise
 
 
 class NameTwiceError(ValueError):

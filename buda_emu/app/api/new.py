@@ -38,7 +38,7 @@ _WRITTEN_OTHERWISE: Final = MappingProxyType(
 _ATTRIBUTES: Final = MappingProxyType({"power": "exp: 2", "dropout": "p: 0.0", "lrelu": "slope: 0.1"})
 """Attributes without which an op would compute next to nothing: powers of 0, zeros, a relu. A dropout drops nothing,
 since the elements that the chip drops are others than those of the reference, so that no test would pass."""
-_ANY_SIGN: Final = (-1.0, 1.0)
+_ANY_SIGN: Final = (-1.0, 1.0)  # bounds of all input data otherwise: larger ones would overflow exponentials
 _POSITIVE: Final = (0.1, 1.0)
 """The bounds of all input data if an op takes positive numbers only."""
 _QUEUE_ALIGNMENT = 0x10000  # bytes, a multiple of what every device asks for

@@ -28,7 +28,7 @@ from buda_emu.support.progress import SendKernel, do_nothing
 from buda_emu.support.workers.job import Job, workers_of
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
-MOST_POINTS: Final = 100_000
+MOST_POINTS: Final = 100_000  # each takes a timing: more would take hours, and memory for their results
 MOST_DETAILED: Final = 40
 """Points of a sweep whose ops a page compares with those of the first one."""
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")

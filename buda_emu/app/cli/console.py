@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from buda_emu.testing.verify.result import CaseResult, TestRun
     from buda_emu.testing.verify.runs.collect import Case
 
-_LINE_LENGTH = 80
+_LINE_LENGTH = 80  # characters for cases in a line: the usual width of a terminal
 _COLOURS: Mapping[str, Style] = {"passed": "green", "skipped": "yellow"}
 
 

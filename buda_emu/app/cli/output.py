@@ -18,7 +18,7 @@ from buda_emu.support.version import RESULT_VERSION
 if TYPE_CHECKING:
     from buda_emu.performance.timeline.picture import TimelinePicture
 
-_BAR_WIDTH = 30
+_BAR_WIDTH = 30  # characters, so that counts and rest fit a line of 80
 _LEAST_SECONDS = 0.1  # between two pictures of a bar
 
 

@@ -373,7 +373,7 @@ def _is_pointer_argument(node: Node, reference: Tensor) -> bool:
 
 WORDS: Final = ("op", "graph", "line", "instruction", "input", "pointer", "wrap", "queue", "node", "nan", "inf")
 
-_MAX_DIGITS = 9
+_MAX_DIGITS = 9  # so that any number fits 32 bits
 
 
 @dataclass(frozen=True, slots=True)

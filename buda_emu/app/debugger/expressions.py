@@ -255,7 +255,7 @@ _TOKEN: Final = re.compile(
 _COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
 _MAX_DEPTH: Final = 50  # far from Python's limit of recursion
 _MAX_OPERATORS: Final = 200  # likewise: a sum of so many terms is a tree as deep
-_MAX_SLOT_DIGITS: Final = 9
+_MAX_SLOT_DIGITS: Final = 9  # so that any slot fits 32 bits
 _ERROR_CONTEXT: Final = 60
 """Characters of a text on each side of an error."""
 _ARGUMENTS: Final = {

@@ -28,7 +28,7 @@ MAX_ENTRIES: Final = 2000
 """Versions of entries that one answer traces back."""
 MAX_DEPTH: Final = 40
 """Levels of a tree of provenance that are printed."""
-_MAX_OPS_SHOWN: Final = 6
+_MAX_OPS_SHOWN: Final = 6  # so that their names fit a line
 
 
 @dataclass(frozen=True, slots=True)

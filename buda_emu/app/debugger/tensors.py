@@ -163,7 +163,7 @@ def find_tensor(engine: "Steps", names: Names, reference: Tensor) -> TensorValue
 
 _ROWS: Final = 8
 """Rows and columns of a tile that are printed without `all`."""
-MAX_WORST: Final = 5
+MAX_WORST: Final = 5  # elements that are listed: enough to see whether they have a place in common
 
 
 def figures(values: NDArray[Any]) -> dict[str, Any]:

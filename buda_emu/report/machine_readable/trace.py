@@ -13,7 +13,7 @@ from buda_emu.performance.timeline.occupancy import occupancy
 from buda_emu.performance.timeline.picture import Memory, TimelinePicture
 
 Event = dict[str, Any]
-_DIGITS: Final = 4
+_DIGITS: Final = 4  # of microseconds: a tenth of a nanosecond, less than a cycle
 
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:

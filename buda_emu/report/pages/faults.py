@@ -28,15 +28,15 @@ from buda_emu.testing.injection.result import OUTCOME_TEXTS, OUTCOMES, TABLES, C
 
 _NAMES: Final = 152
 """Pixels for the name of a bar: a narrow screen has room for it and the figure."""
-_WIDTH: Final = 600
-_BAR: Final = 9
-_ROW: Final = 32
+_WIDTH: Final = 600  # pixels: the width of a page of text
+_BAR: Final = 9  # height of a bar
+_ROW: Final = 32  # height of a row: a name above its bar
 _COLOURS: Final = {
     "masked": "#6aa978", "tolerable": "#bfc86a", "corrupt": "#d9822b", "not finite": "#c2453c", "deadlock": "#3f6fb5",
     "stopped": "#7a4ea3", "late": "#7d8894", "corrected": "#3f8f86", "detected": "#6fb7ae",
 }  # fmt: skip
 """Outcome, with or without a protection -> colour."""
-_CELL: Final = 24
+_CELL: Final = 24  # pixels of a tile, at most
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,9 @@ CHANGE_STYLE: Final = (
     "@media (prefers-color-scheme:dark){.bg{--bg-green:#5fce8f}}"
 )
 STYLE: Final = ".bg .bg-track{fill:var(--bg-line)}.bg .bg-used{fill:var(--bg-soft)}.bg .bg-full{fill:var(--bg-red)}"
-_NEARLY_FULL: Final = 0.9
-_BAR: Final = 3.0
-_SIZE: Final = 10.0
+_NEARLY_FULL: Final = 0.9  # share from which a bar is red: a small change may make it overflow
+_BAR: Final = 3.0  # height of a bar in pixels
+_SIZE: Final = 10.0  # pixels of the font for figures
 
 
 def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
@@ -190,10 +190,10 @@ FAMILIES: Final[Mapping[Group, tuple[str, str]]] = {
     "move": ("data movement", "#6b7280"),
 }
 """Group of op types -> what the legend says, and its colour (distinct for the colour-blind)."""
-_MARGIN: Final = 12
-_PANEL_GAP: Final = 24
-_SMALL: Final = 10.0
-_NAME: Final = 11.0
+_MARGIN: Final = 12  # pixels around the grid
+_PANEL_GAP: Final = 24  # pixels between two panels
+_SMALL: Final = 10.0  # pixels of the font for labels
+_NAME: Final = 11.0  # pixels of the font for names
 
 _STYLE: Final = """
 .bg{--bg-ink:#1b1f24;--bg-soft:#59616b;--bg-line:#d5d9de;--bg-panel:#fff;--bg-page:#f4f5f7;--bg-lane:#eceef1;--bg-red:#d00000;
@@ -222,7 +222,7 @@ _HEAT_STYLE: Final = """
 _HEAT: Final = 0.45
 """Opacity of the reddest op: what is written on it stays readable."""
 _LEGEND_LINE: Final = 18  # height of a further line of the legend
-_HEAT_STEPS: Final = 5
+_HEAT_STEPS: Final = 5  # of the scale in the legend
 _HEAT_STEP: Final = 18  # width of a step of the scale in the legend
 
 
@@ -386,7 +386,7 @@ def html_legend(scale: HeatScale | None, *, path: bool = False) -> str:
 
 _USE_LINE: Final = CELL[1] - INSET - 13
 """Distance of the words on a core's use from its upper end; above them is room for the op's name."""
-_USE_SIZE: Final = 10
+_USE_SIZE: Final = 10  # pixels of the font for a core's use
 
 
 class _Painter:

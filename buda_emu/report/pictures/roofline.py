@@ -10,13 +10,13 @@ from buda_emu.report.pictures.grid_svg import clean, fit_text, open_chart, text,
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.text import number
 
-_SMALL: Final = 11.0
+_SMALL: Final = 11.0  # pixels of the font
 _ACROSS: Final = "math cycles for each byte that a core takes in"
 _UP: Final = "share of the time in which the math unit works"
-_LEFT = 64.0
-_TOP = 32.0
-_WIDTH = 560.0
-_HEIGHT = 300.0
+_LEFT = 64.0  # pixels for the axis's labels
+_TOP = 32.0  # pixels for the title
+_WIDTH = 560.0  # pixels of the plot
+_HEIGHT = 300.0  # pixels of the plot
 _LABELLED: Final = 6
 """Number of places in the chart with a name: those of the slowest ops."""
 _LABEL: Final = 260  # pixels of such a name

@@ -7,7 +7,7 @@ from buda_emu.performance.advice.result import Advice
 from buda_emu.report.terminal.text import prose, relative, table, whole, wrap
 from buda_emu.support.checker.text import plural
 
-_TOP = 10
+_TOP = 10  # moves that are printed: those below gain little beside them
 
 
 def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:

@@ -65,8 +65,8 @@ def _is_plain(cell: str) -> bool:
 
 
 Kind = Literal["name", "prose", "whole"]
-_LEAST_NAME: Final = 8
-_LEAST_PROSE: Final = 20
+_LEAST_NAME: Final = 8  # characters to which a name may be cut
+_LEAST_PROSE: Final = 20  # characters to which prose may be cut
 _DOTS: Final = "..."
 
 

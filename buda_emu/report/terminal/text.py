@@ -11,7 +11,7 @@ T = TypeVar("T")
 _NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 MOST_LINES: Final = 20
 """Lines of a list that are printed where all of them would hide what stands around them."""
-_ENORMOUS = 1e12
+_ENORMOUS = 1e12  # from here on a number is written with an exponent
 _LITTLE = 0.05  # per cent: with one digit it would be 0.0
 
 

@@ -180,7 +180,7 @@ def depthwise(draft: NetlistDraft, op_type: str) -> None:
     draft.add(op_type, sources, blocking, formats, attributes=attributes | extras(draft))
 
 
-_MOST_STEPS = 5
+_MOST_STEPS = 5  # sub-ops of a fused op: more make a netlist slower to run
 _INTERMEDIATES = 8  # of a fused op (V130)
 _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quantization")
 

@@ -330,7 +330,7 @@ class Formats:
     acc: str
 
 
-_SIZES = (1, 1, 1, 2, 2, 3, 4)
+_SIZES = (1, 1, 1, 2, 2, 3, 4)  # of t, rows and columns in tiles; small ones are drawn more often, as they run faster
 
 
 def any_shape(draft: NetlistDraft) -> Shape:

@@ -279,7 +279,7 @@ _OF_FAMILY: Final[Mapping[str, Builder]] = {
 }  # fmt: skip
 GENERATED: Final = tuple(name for name, op in OP_TYPES.items() if op.family in _OF_FAMILY and OP_TYPES.is_own(name))
 """Op types that the generator draws from."""
-_MOST_TRIES = 200
+_MOST_TRIES = 200  # more would only delay the refusal of impossible options
 _TILES: Final = {f"{high}x{wide}": (high, wide) for high, wide in LEGAL_TILE_DIMS}
 _UNTILIZED = ("Float16", "Float16_b", "Float32")
 

@@ -37,7 +37,7 @@ PLACE_TEXTS: Final = {
 }
 INSIDE: Final[frozenset[Place]] = frozenset(("dst", "sfpu", "packer"))
 """Places inside an op, which only precision "device" has."""
-FLIT_BYTES: Final = 32
+FLIT_BYTES: Final = 32  # of the NoC (PERF 1.2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ def _are_numbers(value: Any, limit: int) -> bool:
     return all(type(number) is int and 0 <= number < limit for number in numbers)
 
 
-_MOST: Final = 1 << 63
-_WORD_BITS: Final = 64
+_MOST: Final = 1 << 63  # numbers below it fit 64 bits with a sign
+_WORD_BITS: Final = 64  # the most bits that a datum or a word has
 TEXT: Final = Field(lambda value: isinstance(value, str), "text")
 FLAG: Final = Field(lambda value: isinstance(value, bool), "true or false")
 FIELDS: Final[Mapping[str, Field]] = {

@@ -25,7 +25,7 @@ PROTECTION_TEXTS: Final = {
 }
 CLEAN_RUNS: Final = 4
 """Number of runs that ranges are learned from, if inputs are random."""
-_WORD: Final = 32
+_WORD: Final = 32  # bits that one code word protects
 _CODE_BITS: Final[Mapping[str, int]] = {"parity": 1, "ecc": 7}
 
 

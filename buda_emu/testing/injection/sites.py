@@ -18,7 +18,7 @@ from buda_emu.testing.injection.values import OnDevice
 
 Strata = Literal["", "kind", "place", "op", "tensor", "bit"]
 STRATA: Final[tuple[Strata, ...]] = get_args(Strata)
-_LANES: Final = 32
+_LANES: Final = 32  # elements that a pass of the vector unit computes
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,8 +185,8 @@ def core_label(core: Sequence[int]) -> str:
     return f"{core[0]}-{core[1]}"
 
 
-MIB: Final = 1 << 20
-KIB: Final = 1 << 10
+MIB: Final = 1 << 20  # bytes
+KIB: Final = 1 << 10  # bytes
 
 # Parts of each core's L1 (NETLIST 2.2).
 _NET2PIPE_BYTES = 56 * KIB

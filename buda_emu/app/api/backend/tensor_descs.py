@@ -98,7 +98,7 @@ class StrideDescriptor:
         return f"StrideDescriptor(stride={self.stride}, xy_offsets={self.xy_offsets})"
 
 
-DIMS: Final = 4
+DIMS: Final = 4  # w, z, r and c of the vendor's tensors
 ELEMENT_TYPES: Final = {
     "Float32": "<f4", "Float16": "<f2", "Float16_b": "<u2", "Int32": "<i4", "Int8": "i1", "UInt8": "u1",
     "UInt16": "<u2", "RawUInt32": "<u4", "RawUInt16": "<u2", "RawUInt8": "u1",

@@ -16,7 +16,7 @@ from buda_emu.app.cli.shared_arguments import (
 from buda_emu.emulator.options import Arithmetic, Loading, Memory, Programs, Seed, SharedWork, TimeLimit
 
 EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
-DEFAULT_THRESHOLD = 0.99
+DEFAULT_THRESHOLD = 0.99  # a larger PCC names ops that only round, a smaller one misses ops that are a little wrong
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

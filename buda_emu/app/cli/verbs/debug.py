@@ -28,7 +28,7 @@ from buda_emu.support.files import read_whole
 from buda_emu.support.screen import current
 from buda_emu.support.strict_json import strict
 
-_MOST_PORT = 65535
+_MOST_PORT = 65535  # of TCP, 16 bits
 
 
 def main(args: argparse.Namespace) -> int:

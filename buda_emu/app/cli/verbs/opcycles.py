@@ -12,7 +12,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.files import read_whole
 
-_MOST_MIB = 64
+_MOST_MIB = 64  # of a table of cycles; larger files are something else, and would fill memory
 ADDED = ("predicted_cycles", "provenance")
 """The columns that the verb adds."""
 

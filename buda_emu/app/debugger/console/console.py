@@ -14,7 +14,7 @@ from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
 
-_MAX_DIGITS: Final = 9
+_MAX_DIGITS: Final = 9  # so that any number fits 32 bits
 _INDEX: Final = rf"\d{{1,{_MAX_DIGITS}}}"
 _TILE: Final = re.compile(rf"(?:({_INDEX})\s*,\s*)?({_INDEX})\s*,\s*({_INDEX})")
 

@@ -36,8 +36,8 @@ _INFO: Mapping[str, Callable[[Session], Answer]] = {
     "memory": inspection.memory,
     "breakpoints": inspection.list_breakpoints,
 }
-_LIST = 10
-_BYTES = 64
+_LIST = 10  # lines that `list` prints at a time
+_BYTES = 64  # that a memory dump prints unless a count is given
 _FILES = (".npy", ".npz")
 
 

@@ -16,7 +16,7 @@ from buda_emu.app.debugger.dap import inspecting, running
 from buda_emu.app.debugger.dap.adapter import Adapter
 from buda_emu.support.errors import HostError
 
-_TOKEN_BYTES: Final = 16
+_TOKEN_BYTES: Final = 16  # 128 random bits cannot be guessed
 MAX_STRANGERS: Final = 32
 """Connections without the token at the same time; when one more comes, another is closed."""
 _SECONDS_TO_INITIALIZE: Final = 0.25

@@ -10,7 +10,7 @@ from buda_emu.emulator.memory.store import TileStore
 from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoint, Checkpoints
 from buda_emu.support.records import dataclass
 
-MAX_CHECKPOINTS: Final = 64
+MAX_CHECKPOINTS: Final = 64  # more make going back replay less, and take more memory
 _MIN_SECONDS: Final = 0.1
 """The least time between two checkpoints, which going back a little has to replay."""
 _COST_FACTOR: Final = 20

@@ -29,7 +29,7 @@ Hit = tuple[Position, tuple[int, ...], str]
 """The position at which breakpoints stop, their numbers, and what happened."""
 MAX_HELD_BYTES: Final = 64 << 20
 """Bytes of tensors of the running input that are held; others are computed again on demand."""
-_NEVER: Final = 1 << 62
+_NEVER: Final = 1 << 62  # later than any step
 
 
 @dataclass(frozen=True, slots=True)

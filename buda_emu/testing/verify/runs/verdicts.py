@@ -187,7 +187,7 @@ _NAMES: Final[dict[tuple[str, str], Any]] = {
 }
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 2  # goes up when older verdicts can no longer be read
 _MOST_BYTES = 64 << 20  # hundreds of thousands of netlists
 
 

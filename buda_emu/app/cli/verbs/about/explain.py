@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from buda_emu.support.checker import Rule, RuleBook
 
 EXAMPLE = "buda-emu explain V041"
-_WIDEST = 100
+_WIDEST = 100  # characters: longer lines of prose are hard to read
 _ID = re.compile(r"[A-Za-z]?-?\d{1,4}")  # an id, or a mistyped one, as opposed to a word to look for
 
 
