@@ -58,7 +58,7 @@ def read_rules(source: Mixed, target: Target) -> list[Rule]:
     ]
 
 
-_SHOWN_NAMES: Final = 5
+_SHOWN_NAMES: Final = 5  # examples in a message, so that it stays short
 
 
 def _rule(place: str, entry: Any, target: Target) -> Rule:

@@ -16,7 +16,7 @@ ARCH_CHOICES = ("wormhole_b0", "grayskull", "blackhole")
 ACC_CHOICES = ("", "Float32", "Float16", "Float16_b")
 EFFORTS = ("low", "default", "high")
 OBJECTIVES = ("throughput", "latency", "cores")
-MOST_CHIPS = 64
+MOST_CHIPS = 64  # a larger figure is taken for a mistake
 MICROBATCH = 64
 """Inputs that go through an epoch before the next begins, unless the objective is latency."""
 L1_RESERVED = 471_040

@@ -23,7 +23,7 @@ class Arch:
     about: str = ""  # explanation of a name that is not self-explanatory
 
 
-GIB = 1 << 30
+GIB = 1 << 30  # bytes
 
 DRAM_RESERVED = 256 << 20
 """Bytes at the start of each DRAM channel that belong to the backend: it uses nothing above them on any chip (NETLIST

@@ -2,7 +2,7 @@
 
 from buda_emu.support.records import dataclass
 
-TILE_EDGE = 32
+TILE_EDGE = 32  # rows and columns of a full tile (LAYOUT 2)
 TILE_ELEMENTS = TILE_EDGE * TILE_EDGE
 FULL_TILE = (TILE_EDGE, TILE_EDGE)
 # NETLIST 1.3 tile_dim

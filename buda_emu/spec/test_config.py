@@ -10,7 +10,7 @@ from buda_emu.support.records import dataclass
 COMPARISON_TYPES: Final = ("Exact", "AllClose", "AllCloseHw")
 VERBOSITIES: Final = ("Concise", "AllFails", "Verbose")
 METHODS: Final = ("FlatTensor", "TilizedTensor")
-WHOLE_TILE: Final = (1, 32)
+WHOLE_TILE: Final = (1, 32)  # rows and columns of a tile, counted from 1
 
 
 def _field(default: Any, doc: str, words: tuple[str, ...] = ()) -> Any:

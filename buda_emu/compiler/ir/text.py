@@ -151,7 +151,7 @@ class GraphReader:
         self.graph.outputs.append(make_record(Output, optional_fields | fields, tokens, f"output {label}"))
 
 
-VERSION: Final = 1
+VERSION: Final = 1  # goes up when an older text can no longer be read
 TILE: Final = "tile"
 PLACED: Final = "placed"
 LEVELS: Final = (FRONT, CORE, TILE, PLACED)

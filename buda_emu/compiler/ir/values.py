@@ -35,7 +35,7 @@ _TOKEN: Final = re.compile(
 )
 _DIGEST: Final = re.compile(r"[0-9a-f]{12}")
 _MOST_DIGITS: Final = 400  # of a number: the largest float has 309
-_LAST_CHARACTER: Final = 0x10FFFF
+_LAST_CHARACTER: Final = 0x10FFFF  # of Unicode
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))")
 
 

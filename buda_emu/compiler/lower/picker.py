@@ -16,13 +16,18 @@ from buda_emu.support.errors import UnsupportedError
 
 _TILE_WORDS = 2048  # 16-bit words of an index tile; what a strip needs may not cross into the next tile
 PICKER_PAIRS = 700
-"""Largest number of tile pairs that one row of cores takes as long as the grid has another row to share them with."""
+"""Largest number of tile pairs that one row of cores takes as long as the grid has another row to share them with.
+A smaller number takes more rows of cores for the same work, a larger one makes the row with most pairs slower."""
 PICKER_BYTES = 250_000
-"""Largest size in bytes of the distinct tiles that one row of cores takes as long as the grid has another row."""
+"""Largest size in bytes of the distinct tiles that one row of cores takes as long as the grid has another row. Each
+core of the row holds them in L1: a larger limit leaves less of it for buffers, a smaller one takes more cores."""
 PICKER_ROOM = 500_000
-"""Largest size in bytes of the distinct tiles of one picker as long as two pickers in sequence would have fewer."""
+"""Largest size in bytes of the distinct tiles of one picker as long as two pickers in sequence would have fewer. A
+larger one may not fit L1 beside the other buffers; a smaller one adds an op where one picker would do."""
 _STRIP_WORDS = 1700
-"""Largest number of words in a strip; a longer one becomes two with the same index."""
+"""Largest number of words in a strip; a longer one becomes two with the same index. A strip may have
+two more, and must fit _TILE_WORDS. A smaller number makes more heads of strips, a larger one leaves more of a tile empty
+where the next strip does not fit."""
 
 _DENSE = 64
 """Ratio of possible to present keys up to which marking each possible key is quicker than sorting."""

@@ -26,7 +26,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import UnsupportedError
 
 HOST_WINDOW = 0x20000000  # bytes of the host's memory for the outputs of a model, at most
-MIB = 1 << 20
+MIB = 1 << 20  # bytes
 SHARES = 16
 """Parts of a channel's capacity that are compared: a channel is fuller than another if its bytes fill more of these
 parts (docs/compile/placing.md, "Where queues lie")."""

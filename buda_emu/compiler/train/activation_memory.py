@@ -188,7 +188,7 @@ def _work(graph: Graph, node: Node) -> float:
     return float(_tiles(node) * inner)
 
 
-MIB = 1 << 20
+MIB = 1 << 20  # bytes
 LEAST = 1 / 64
 """Smallest share of the full storage that is tried before everything that can be recomputed is."""
 

@@ -60,7 +60,7 @@ class Member:
 
 
 TOP = "unzipped_tti"
-_MAX_NAME = 1024
+_MAX_NAME = 1024  # characters: the longest path that macOS opens
 _BAD = (
     (re.compile("[\ud800-\udfff]"), "its name is not UTF-8"),  # undecodable bytes of a tar come as lone surrogates
     (re.compile(r"[\x00-\x1f\x7f]"), "its name has control characters"),
@@ -251,7 +251,7 @@ def _read(stream: IO[bytes], offset: int, size: int) -> bytes:
 
 
 _ENCRYPTED = 0x01 | 0x20 | 0x40  # and patched data
-_UTF8 = 0x800
+_UTF8 = 0x800  # flag bit 11 of a zip member: its name is UTF-8
 _LOCAL = struct.Struct("<4sHHHHHLLLHH")
 _MEMBER_KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -366,7 +366,7 @@ def _data_start(stream: IO[bytes], info: zipfile.ZipInfo, at: Place) -> int:
 
 
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstandard", b"7z": "7-Zip"}
-_PART = 1 << 20
+_PART = 1 << 20  # bytes read at a time, so that a large member takes no memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from buda_emu.spec.host_shape import expand_shape
 from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import HostError
 
-_COLUMNS: Final = (-1, 3)
-_ROWS: Final = (-2, 2)
+_COLUMNS: Final = (-1, 3)  # the dimension of columns, counted from the end and from the front
+_ROWS: Final = (-2, 2)  # likewise of rows
 
 
 def missing_shape_problem(transform: Transform, field: str) -> str:

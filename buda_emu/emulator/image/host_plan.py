@@ -209,7 +209,7 @@ def follow(plan: HostPlan, values: "Mapping[str, Array]", device: Device, comput
 
 
 Sizes = tuple[int, ...]
-_MOST: Final = (1 << 31) - 1
+_MOST: Final = (1 << 31) - 1  # the limits of 32 bits, far beyond any window
 
 
 class Windows(NamedTuple):

@@ -42,7 +42,7 @@ from buda_emu.spec.host_shape import outermost_first
 from buda_emu.support.checker.text import short_line
 
 DumpFormat = Literal["DEFAULT", "BACKEND", "BACKEND_TILIZED"]
-_LARGEST = (1 << 62) - 1
+_LARGEST = (1 << 62) - 1  # a sum of two such sizes still fits 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

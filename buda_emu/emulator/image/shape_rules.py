@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 _KINDS: Final = ("int32", "int64", "uint32", "uint64")
 CONSTANT: Final = -1
 """Stands in an element of an operand for the number of the input: the element is a constant."""
-_MOST: Final = (1 << 63) - 1
+_MOST: Final = (1 << 63) - 1  # of 64 bits with a sign
 _integer: Final = integer_between(-_MOST - 1, _MOST)
 
 

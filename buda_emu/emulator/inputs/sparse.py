@@ -14,7 +14,7 @@ from buda_emu.spec.test_config import Stimulus
 from buda_emu.support.errors import NetlistError, UnsupportedError
 from buda_emu.support.records import dataclass
 
-_HEADER_BYTES = 6
+_HEADER_BYTES = 6  # three 16-bit words (OPS 6.2)
 
 
 @dataclass(frozen=True, slots=True)

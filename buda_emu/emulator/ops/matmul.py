@@ -272,8 +272,8 @@ def _check_exact(call: PlannedOp, beyond: int) -> None:
         raise ProgramError(f"op {call.name}: {beyond} element(s) beyond 2^24 before requantisation")
 
 
-DENSE_OPERANDS: Final = 2
-SPARSE_OPERANDS: Final = 3
+DENSE_OPERANDS: Final = 2  # before the operands of the tail, such as a bias
+SPARSE_OPERANDS: Final = 3  # likewise: the third is the encoding
 
 
 def _product_operands(call: PlannedOp) -> int:

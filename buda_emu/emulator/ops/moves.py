@@ -76,7 +76,7 @@ class Tilizer(Implementation):
 
 
 NO_ROW: Final = -1  # a row of zeros
-ZERO_ROW_INDEX: Final = 0xFFFFFFFF
+ZERO_ROW_INDEX: Final = 0xFFFFFFFF  # all bits set stands for a row of zeros
 ROW_MAJOR_LABELS: Final = ("Float32", "Tf32", "Float16_b")
 
 

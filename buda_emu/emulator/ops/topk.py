@@ -13,7 +13,7 @@ from buda_emu.emulator.ops.operands import all_entries
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError, UnsupportedError
 
-INT32_LIMIT: Final = 1 << 31
+INT32_LIMIT: Final = 1 << 31  # indices beyond it do not fit Int32
 Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 

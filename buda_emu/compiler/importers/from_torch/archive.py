@@ -39,7 +39,7 @@ _FUNCTIONS: Final = {
 }  # fmt: skip
 """Functions of sizes as torch and sympy print them."""
 _POWERS: Final = {"PowByNatural", "FloatPow", "Pow", "LShift", "RShift"}
-_LARGEST_EXPONENT: Final = 63
+_LARGEST_EXPONENT: Final = 63  # 2^63 does not fit 64 bits with a sign
 _MOST_DIGITS: Final = 21
 """Limit for the digits of a number. This and the limit for exponents suffice for all sizes of 64 bits."""
 

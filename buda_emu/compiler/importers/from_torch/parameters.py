@@ -315,7 +315,7 @@ def _read_parameters(
 
 
 _OF_TORCH: Final = (".pt", ".pth", ".bin")
-_NAMED: Final = 3
+_NAMED: Final = 3  # names in a message: more would hide what is wrong
 _TYPES: Final = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,

@@ -117,7 +117,7 @@ class BufferPool:
             POOL.give(array)
 
 
-_NOBODY = -1
+_NOBODY = -1  # no chunk has this number
 
 
 @dataclass(frozen=True, slots=True)

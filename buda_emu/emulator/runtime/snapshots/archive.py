@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 3  # goes up when an older snapshot can no longer be read
 KIND = "buda-emu snapshot"
 HEADER = "header.json"
 NETLIST = "netlist.yaml"
 _MOST_TEXT = 256 << 20  # bytes of the header, and of the netlist
 _GROWTH = 32  # at most: bytes of the objects that a byte of JSON stands for
 _LEAST_ROOM = 64 << 20  # for these, whatever the limit
-_MOST_BYTES_AT_ONCE = 64 << 20
+_MOST_BYTES_AT_ONCE = 64 << 20  # so that reading takes little memory beside the array
 _BROKEN = (
     zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError,
     struct.error, MemoryError, RecursionError, OverflowError, KeyError,
