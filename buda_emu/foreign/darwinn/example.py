@@ -13,12 +13,12 @@ from buda_emu.foreign.darwinn import tflite
 from buda_emu.foreign.darwinn.flatbuffer.write import write
 from buda_emu.foreign.darwinn.linking import build, wrap
 
-_TOKEN: Final = 0xC0C0_A7E5_0000_0001
+_TOKEN: Final = 0xC0C0_A7E5_0000_0001  # any number but 0, the same in both executables
 _SCALES: Final = {"image": 1 / 128, "weights": 1 / 64, "grid": 1 / 16, "scores": 1 / 4}
 _ZEROS: Final = {"image": 128, "weights": 120, "grid": 0, "scores": 100}
-_SCORES = 10
-_KERNEL = 3
-_COLOURS = 3
+_SCORES = 10  # classes
+_KERNEL = 3  # width and height of the convolution
+_COLOURS = 3  # channels of the image
 _FIRST_FIELD, _BUNDLE = 70, 128  # bits
 
 

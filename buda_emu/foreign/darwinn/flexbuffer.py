@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+# Types of values, by the numbers of FlexBuffers.
 NULL = 0
 INT = 1
 UINT = 2

@@ -16,7 +16,7 @@ from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
 Array = NDArray[Any]
 Buffer = bytes | bytearray | memoryview | Array
-_MOST_BYTES: Final = 1 << 30
+_MOST_BYTES: Final = 1 << 30  # of a tensor; a larger one is forged, as the SRAM has 8 MiB
 _SIGN: Final = {1: (np.uint8, 0x80), 2: (np.uint16, 0x8000)}
 
 

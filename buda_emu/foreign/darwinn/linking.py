@@ -27,10 +27,10 @@ from buda_emu.foreign.darwinn.rules.package import VARIABLE_SUFFIX
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
-_BITS = 32
+_BITS = 32  # of a field of an instruction (DARWINN 3)
 _MASK = (1 << _BITS) - 1
-_ADDRESS_BITS = 64
-_MOST_BYTES = 1 << 28
+_ADDRESS_BITS = 64  # of a device address, of which a field holds one half
+_MOST_BYTES = 1 << 28  # a thousand times the largest public bitstream (DARWINN 3)
 Addresses = Mapping[str, Any]
 """Base addresses: one for `parameter`, one for `scratch`, and for `inputs` and `outputs` by name one for each batch."""
 _KEYS = ("parameter", "scratch", "inputs", "outputs")

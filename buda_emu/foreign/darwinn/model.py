@@ -85,7 +85,7 @@ class Package:
         return tree
 
 
-_MOST_COPIES = 16
+_MOST_COPIES = 16  # times the size of the file; a larger value lets a forged file take more time
 
 
 def _refuse_overlaps(package: Package, size: int) -> None:

@@ -15,11 +15,11 @@ from buda_emu.support.files import read_whole
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
 RUNTIME: Final = 14
 """The runtime version of the public driver: packages that ask for a newer one are refused (DARWINN 4)."""
-OLDEST: Final = 10
+OLDEST: Final = 10  # the driver warns of packages for an older runtime (DARWINN 4)
 MULTI_CHIP: Final = -1
 """`virtual_chip_id` of a package that holds one package for each chip."""
 _MOST_EXECUTABLES: Final = 8  # the driver takes three; findings about more would repeat themselves
-_MOST_PARTS: Final = 64
+_MOST_PARTS: Final = 64  # of a multi-chip package, so that a forged one ends
 
 BOOK.declare(
     "D010", "warning", "the package's identifier is not DWN1", stage="W", source="DARWINN 4, 8",

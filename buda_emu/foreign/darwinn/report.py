@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 else:
     replaying = lazy("buda_emu.foreign.darwinn.replaying")  # it imports numpy, which `inspect` does without
 
-_MOST_LAYERS = 24
-_LONGEST_NAME = 60
+_MOST_LAYERS = 24  # rows of a table: those of a common model fit a screen
+_LONGEST_NAME = 60  # characters, so that a row fits a line
 
 
 def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
@@ -126,8 +126,8 @@ def _switch(summary: Summary) -> str:
     return f"moves {summary.switch_bytes:,} bytes, at the links' public rates {times}"
 
 
-_MOST_REQUESTS = 40
-_MOST_HAZARDS = 5
+_MOST_REQUESTS = 40  # lines of requests; the JSON has all
+_MOST_HAZARDS = 5  # more would hide the rest of the report
 
 
 def replay_lines(replay: "Replay") -> Iterator[str]:

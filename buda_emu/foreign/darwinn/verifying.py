@@ -96,7 +96,7 @@ def _difference(layer: Layer, tensor: Tensor) -> str:
 
 
 _BIASED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-_BIAS_BYTES = 16
+_BIAS_BYTES = 16  # four values are enough to find a bias
 _EIGHT_BITS = ("int8", "uint8")
 
 

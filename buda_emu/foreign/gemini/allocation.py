@@ -16,7 +16,7 @@ from buda_emu.foreign.gemini.time.plan import load_order
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError
 
-INT8 = 8
+INT8 = 8  # bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def _map_axes(choose: Callable[[int, int], int], first: Coordinates, second: Coo
     return a, b, c, d
 
 
-ORIGIN: Coordinates = (0, 0, 0, 0)
+ORIGIN: Coordinates = (0, 0, 0, 0)  # the lower corner of a box that is local
 
 
 def box_of_shape(shape: Sequence[int]) -> Box:

@@ -14,7 +14,7 @@ from buda_emu.support.errors import ScheduleError
 WINDOWS: Final[Mapping[str, str]] = {"conv2d": "kernel_size", "max_pool2d": "pool_size", "avg_pool2d": "pool_size"}
 """Operations that look at a window, and the key that holds its height and width."""
 ALL_CHANNELS: Final = ("conv2d", "dense")
-_MOST = 1 << 31
+_MOST = 1 << 31  # 32 bits: larger sizes are mistakes
 
 
 @dataclass(frozen=True, slots=True)

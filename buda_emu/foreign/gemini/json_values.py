@@ -15,7 +15,7 @@ from buda_emu.foreign.gemini.model import OutKind, PlaceKind, StoreSource, Tenso
 from buda_emu.support.checker import Diagnostic
 from buda_emu.support.checker.suggest import near
 
-_SHOWN = 40
+_SHOWN = 40  # keys or items of a value in a message
 
 
 def as_list(value: Any, count: int | None = None) -> list[Any] | None:

@@ -453,7 +453,7 @@ FORMS: Final[Mapping[Dialect, Form]] = {
 }  # fmt: skip
 """GEMINI 2 and 3."""
 _GZIP = b"\x1f\x8b"
-_MOST_BYTES = 1 << 29
+_MOST_BYTES = 1 << 29  # of unpacked text, so that a forged archive does not fill memory
 
 
 def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from buda_emu.foreign.gemini.model import IR
     from buda_emu.foreign.gemini.statistics import Statistics
 
-_LAYERS = 10
-_WORKLOADS = 10
-_OTHER_LAYERS = 3
+_LAYERS = 10  # rows of a table; the JSON has all
+_WORKLOADS = 10  # rows of a table; the JSON has all
+_OTHER_LAYERS = 3  # names in a message
 
 
 def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:

@@ -9,7 +9,7 @@ from buda_emu.foreign.gemini.model import Region
 CHANNELS = 8  # of a weight are padded to a multiple of so many
 EXTRA = 32  # undocumented bytes for each output channel of a weight
 UNIT = 64  # bits: align * bitwidth; and bytes: addresses are multiples of it
-BITWIDTHS = (8, 16)
+BITWIDTHS = (8, 16)  # of int8 and of 16-bit numbers (GEMINI 2.6)
 KIB = 8 * 1024  # bits
 
 

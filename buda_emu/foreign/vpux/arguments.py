@@ -27,7 +27,7 @@ WINDOW_CMX: Final = 0x1F000000
 SLICE_BYTES: Final = 0x200000  # of CMX, by which the addresses of slices differ (VPUX)
 MOST_TENSORS: Final = 8
 """Inputs, and outputs, of one kernel."""
-MOST_SCALARS: Final = 1 << 16
+MOST_SCALARS: Final = 1 << 16  # so that a forged list ends
 _END: Final = object()
 LOCATIONS: Final[Mapping[str | None, int]] = MappingProxyType({None: 0, "DDR": 1, "CMX_NN": 2})
 

@@ -37,7 +37,7 @@ _CODES: Final[Mapping[str, int]] = {
     "f64": 0, "f32": 1, "f16": 2, "bf16": 2, "f8": 3, "ui64": 4, "ui32": 5, "ui16": 6, "ui8": 7, "si64": 8, "si32": 9,
     "si16": 10, "si8": 11, "si4": 12, "si2": 13, "i1": 14, "ui1": 14, "si1": 14, "ui4": 17,
 }  # fmt: skip
-UNDEFINED: Final = 16
+UNDEFINED: Final = 16  # VPUX 6, dataType
 _QUANT_CODES: Final[Mapping[str, int]] = {"37XX": 7, "40XX": UNDEFINED}
 _HOST_FLOATS: Final[Mapping[str, str]] = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "uint16"}
 _CODE_NAMES: Final[Mapping[int, str]] = {
@@ -105,7 +105,7 @@ def data_type_name(code: int) -> str:
     return _CODE_NAMES.get(code, "undefined")
 
 
-KIB: Final = 1024
+KIB: Final = 1024  # bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def _memory(held: Occupancy, size: int) -> Memory:
 
 MOST_ROWS = 60
 """Rows of a table; the JSON has all."""
-_CHART_WIDTH = 60
+_CHART_WIDTH = 60  # characters, so that a row with its name fits a line
 _LEVELS = " .:-=+*#%@"
 
 

@@ -112,7 +112,7 @@ _UINT32: Final = struct.Struct("<I")
 INT32: Final = struct.Struct("<i")
 UINT16: Final = struct.Struct("<H")
 _MOST_TABLES: Final = 1_000_000  # the verifier's default
-_LONGEST: Final = (1 << 31) - 1
+_LONGEST: Final = (1 << 31) - 1  # offsets of flatbuffers are 32 bits, and the verifier takes no larger ones
 _SPARE_TEXT: Final = 1 << 16  # bytes that are allowed to strings beyond twice the file; longer vectors count as tables
 
 

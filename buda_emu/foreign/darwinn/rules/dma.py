@@ -330,7 +330,7 @@ def _inputs(subject: Subject) -> Iterable[Finding]:
                     yield finding(layer, "size_bytes", f"{name}, input {layer.name!r}, batch {batch}", message)
 
 
-_MOST_BATCHES = 1024
+_MOST_BATCHES = 1024  # so that the check of a forged batch size ends; public packages have 1
 
 
 def _batches(executable: Executable) -> range:

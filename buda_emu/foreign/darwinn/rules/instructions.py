@@ -21,10 +21,10 @@ from buda_emu.foreign.darwinn.rules.subject import Subject, finding
 from buda_emu.support.checker import Finding
 from buda_emu.support.checker.suggest import near
 
-BITS = 32
+BITS = 32  # of a field (DARWINN 3)
 _CHUNK_UNIT = 16  # bytes; the length of every chunk in public packages is a multiple (DARWINN 3)
 _USUAL_PLACE = 70  # bit of a bundle at which the fields of all public packages begin (DARWINN 3)
-_BUNDLE = 128
+_BUNDLE = 128  # bits
 
 
 def _chunks(subject: Subject) -> Iterator[tuple[str, Executable, InstructionBitstream]]:

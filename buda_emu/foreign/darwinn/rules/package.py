@@ -19,7 +19,7 @@ from buda_emu.support.checker import Finding
 from buda_emu.support.checker.text import plural
 
 CHIP = "beagle"
-_PARAMETER_UNIT = 64
+_PARAMETER_UNIT = 64  # bytes, of which every public package has a multiple (DARWINN 3)
 
 
 @BOOK.rule(

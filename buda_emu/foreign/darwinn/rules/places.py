@@ -18,7 +18,7 @@ from buda_emu.support.checker.text import plural
 
 Problem = tuple[str, str, str]
 """A rule, the field of the layer, and the message."""
-_MOST_STEPS: Final = 4_000_000
+_MOST_STEPS: Final = 4_000_000  # rows of a layout, so that the check of a forged package ends
 
 
 class _TooMuch(Exception):  # noqa: N818 - says what the layout is

@@ -16,7 +16,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import PackageError
 
 Array = NDArray[Any]
-_MOST_BYTES: Final = 1 << 30
+_MOST_BYTES: Final = 1 << 30  # of a tensor: larger ones are mistakes, and would fill memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)

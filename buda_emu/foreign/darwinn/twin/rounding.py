@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-_Q31 = 1 << 31
+_Q31 = 1 << 31  # one in numbers of 31 bits of fraction
 
 
 class Multiplier(NamedTuple):
@@ -75,11 +75,12 @@ def apply_multiplier_once(x: Any, by: Multiplier) -> Ints:
     return (np.asarray(x, np.int64) * by.q + (np.int64(1) << (n - 1))) >> n
 
 
-_K: Final = 1895147668
-_SIXTH: Final = 715827883
+_K: Final = 1895147668  # exp(-1/8) in 31 bits of fraction (DARWINN_TWIN 5)
+_SIXTH: Final = 715827883  # 1/3 in 31 bits of fraction; the product is halved
+# exp(-2^k) in 31 bits of fraction, k from -2 to 4 (DARWINN_TWIN 5).
 _FACTORS: Final = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
 _FIRST_STEP: Final = -2  # the first factor is exp(-1/4)
-_RECIPROCAL: Final = (1515870810, -1010580540)
+_RECIPROCAL: Final = (1515870810, -1010580540)  # 48/17 and -32/17 in 29 bits: the start of the Newton steps
 
 
 def _constant(value: int, bits: int) -> int:

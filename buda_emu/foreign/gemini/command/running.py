@@ -96,7 +96,7 @@ RUN: Final = Columns[_Run](
 """What `gemini run --json` prints."""
 
 
-_SHOWN = 20
+_SHOWN = 20  # mismatches that are printed; more repeat themselves
 EXECUTED: Final = Columns[tuple[int, Execution]](
     Column("ok", bool, lambda executed: executed[1].ok),
     Column("seed", int, lambda executed: executed[0]),

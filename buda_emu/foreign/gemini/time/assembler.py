@@ -38,7 +38,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[\[\]{}:,]))"
 )
 _NAMES: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
-_DEPTH = 20
+_DEPTH = 20  # of nested expressions: far from the limit of recursion
 
 
 @dataclass(frozen=True, slots=True)

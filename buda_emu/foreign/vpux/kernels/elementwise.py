@@ -22,7 +22,7 @@ _HALF_PI: Final = (
     float.fromhex("0x1.3198a2e037073p-69"),
 )
 _PI: Final = float.fromhex("0x1.921fb54442d18p+1")
-_TAN_EIGHTH: Final = 0.41421356237309503
+_TAN_EIGHTH: Final = 0.41421356237309503  # tan(pi/8): beyond, the argument is turned by pi/4
 
 
 def _series(x: Floats, coefficients: tuple[float, ...]) -> Floats:

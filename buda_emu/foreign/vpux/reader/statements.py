@@ -26,7 +26,7 @@ _BEGINS = re.compile(
 _STOPS = re.compile(r'[()\[\]{}\n]|"(?:[^"\\\n]|\\.)*"')
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 _EMPTY: Final = MappingProxyType[str, Attribute]({})
-MOST_RESULTS: Final = 10_000
+MOST_RESULTS: Final = 10_000  # so that a forged number of results does not fill memory
 MOST_MODULES: Final = 1_000
 """The deepest nesting of modules that is read."""
 

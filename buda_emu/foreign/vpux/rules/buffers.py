@@ -319,8 +319,8 @@ def _cast_problem(name: str, source: Type, target: Type) -> str:
     return ""
 
 
-MOST_BYTES: Final = 16_777_215
-MOST_INDICES: Final = 65_536
+MOST_BYTES: Final = 16_777_215  # 2^24 - 1 (VPUX 7, X003)
+MOST_INDICES: Final = 65_536  # VPUX 7, X027
 _UNLIMITED: Final = ("VPUIP.Copy", "VPUIP.CompressDMAOp", "VPUIP.DecompressDMAOp", "VPUIP.GatherDMA")
 _LIMITED_BY_DESCRIPTOR: Final = ("VPUIP.ExpandDMA", "VPUIP.UpsamplingDMAOp")
 

@@ -233,9 +233,9 @@ def arg_max(call: Call) -> list[Array]:
     return [call.check_shape(np.argmax(x.array, int(axes[0])).astype(y.dtype))]
 
 
-_BITS = 32
-_INTEGER_BITS = 5
-_SUM_BITS = 12
+_BITS = 32  # of the argument of exp (DARWINN_TWIN 4, softmax)
+_INTEGER_BITS = 5  # of them, likewise
+_SUM_BITS = 12  # by which terms are shifted before they are summed, likewise
 
 
 @operator(25, "uint8, int8")

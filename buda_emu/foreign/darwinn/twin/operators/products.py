@@ -132,7 +132,7 @@ def convolve_depthwise(x: Any, w: Any, window: Window, scale: Scale, out: Any) -
                     out[n, row, column, o] = rescale(total[o], q[o], e[o], zero, low, high)
 
 
-_MOST_WINDOW = 1 << 16
+_MOST_WINDOW = 1 << 16  # far above any window
 
 
 class Geometry(NamedTuple):
@@ -423,17 +423,17 @@ def _check_channel_scales(call: Call, weights: TensorValue) -> None:
         raise call.refuse("a scale that is not a positive number")
 
 
-_X = 0
+_X = 0  # input of an LSTM by number, as those below (DARWINN_TWIN 4)
 _W = range(1, 5)
 _V = range(5, 9)
 _BIASES = range(12, 16)
-_H = 18
-_C = 19
+_H = 18  # a variable tensor
+_C = 19  # likewise
 _NOT_COMPUTED = (9, 10, 11, 16, 17, 20, 21, 22, 23)  # peephole, projection, layer norm
-_GATE_BITS = 3
-_BITS = 16
-_TANH = 4
-_GATE_SCALE = np.float32(4096)
+_GATE_BITS = 3  # integer bits of the arguments of gates
+_BITS = 16  # of gates
+_TANH = 4  # TFLite's number of the activation
+_GATE_SCALE = np.float32(4096)  # 2^12: 16 bits with a sign and 3 integer bits
 
 
 class _Gate(NamedTuple):
