@@ -43,7 +43,7 @@ else:  # only for netlists with such a section: a check is quick
     test_names = lazy("buda_emu.netlist.test_names")
 
 TileDim = tuple[int, int]
-INVALID_TILE: TileDim = (0, 0)
+INVALID_TILE: TileDim = (0, 0)  # no tile has these dims
 # NETLIST 1.5: a tile's dims after a transpose TM; any other tile becomes invalid.
 _TRANSPOSED: Mapping[TileDim, TileDim] = {(32, 32): (32, 32), (16, 32): (32, 16), (32, 16): (16, 32)}
 _QUEUE_AUTOINC = {"rd_ptr_autoinc": "1", "global_rdptr_autoinc": "0", "global_wrptr_autoinc": "1"}

@@ -162,7 +162,7 @@ def holds_sections(path: str) -> bool:
     return _section_count(path) >= _LEAST_SECTIONS
 
 
-_EMPTY: Final = -1
+_EMPTY: Final = -1  # no number of sections
 
 
 def _section_count(path: str) -> int:

@@ -20,7 +20,7 @@ from buda_emu.support.records import dataclass
 
 T = TypeVar("T", Stimulus, Comparison)
 Entry = tuple[str, nodes.Scalar, nodes.Node]
-MAX_PATTERN: Final = 400
+MAX_PATTERN: Final = 400  # characters; a longer pattern may take ever longer to match
 _NESTED_REPEAT: Final = r"\([^()]*[+*}][^()]*\)[+*{]"
 _LAST_CELL: Final = 32  # rows and columns of a tile, counted from 1
 
@@ -448,7 +448,7 @@ def _error_with_lines(diagnostics: list[Diagnostic], source_text: str) -> Netlis
     return NetlistError(render(diagnostics), diagnostics)
 
 
-DEFAULT_RTOL: Final = 0.01
+DEFAULT_RTOL: Final = 0.01  # NETLIST 6, `expected`
 
 METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "cycles-per-tensor": ("epoch", "cycles from one tensor to the next, the first left out"),

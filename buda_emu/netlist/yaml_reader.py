@@ -27,7 +27,7 @@ NOT_READ = "the file cannot be read"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
 MAX_DEPTH = 100  # a netlist needs 9 levels
 MAX_NODES = 2_000_000  # aliases counted as often as they are used; the largest known netlist has 160,000
-FREE_NODES = 100_000
+FREE_NODES = 100_000  # of any text: so that a short one is not refused for its density
 LEAST_TEXT = 5  # characters for each node beyond those; the densest known netlist has 5.5
 
 

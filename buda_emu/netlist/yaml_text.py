@@ -125,6 +125,7 @@ def _one_line(node: nodes.Node) -> str:
     return word(node.text) if node.plain else quote(node.text)
 
 
+# The limits of C++ integers, as which the reference reads numbers.
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
 UINT32_MAX = (1 << 32) - 1

@@ -9,7 +9,7 @@ WRAP = "V286"
 SKIPS = "V292"
 STRIDE = "V293"
 _WRAP_OPERAND = 3  # of `[out, incwrap, by, wrap]`
-_STEP_OPERAND = 2
+_STEP_OPERAND = 2  # likewise, `by`
 
 
 class Moves:

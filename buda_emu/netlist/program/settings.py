@@ -325,7 +325,7 @@ class Place:
         return f"program {self.program}, instruction {self.index} ({kind}, line {self.line})"
 
 
-_SHOWN_SETTINGS = 3
+_SHOWN_SETTINGS = 3  # queues in a representation, so that it fits a line
 
 
 def instruction_text(instruction: Instruction, queue: str = "") -> str:

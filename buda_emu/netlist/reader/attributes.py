@@ -39,7 +39,7 @@ SFPU_THREAD = "V188"
 STOCHASTIC = "V189"
 VECTOR = "V036"
 SUB_OP_NOT_LEGAL = "V191"
-MAX_SPLICE_INPUTS = 8
+MAX_SPLICE_INPUTS = 8  # V035 (NETLIST 2): input0 to input7
 
 
 _NONE: Final = Attributes()  # shared by all ops without attributes: an object of its own takes half of an op's memory

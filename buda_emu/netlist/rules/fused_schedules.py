@@ -14,7 +14,7 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 
-MAX_INTERMEDIATES = 8
+MAX_INTERMEDIATES = 8  # V130 (NETLIST 2)
 
 
 @op_check(

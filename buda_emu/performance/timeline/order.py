@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _BLOCK = 16_384  # tasks whose followers are known at a time
-_MOST_PAIRS = 2_000_000
+_MOST_PAIRS = 2_000_000  # so that a list of races does not fill memory
 
 
 class Order:

@@ -66,7 +66,7 @@ class Timing:
         return path[::-1]
 
 
-_SHOWN = 8
+_SHOWN = 8  # tasks of a circle, at most, in a message
 
 
 def explain(tasks: Tasks, timing: Timing) -> str:

@@ -40,7 +40,7 @@ RESOURCES: Final = (
     _CLOCK,
 )
 """All resources. `measured_dram` grows with the clock, since cycles that an op waits for DRAM do."""
-FACTORS: Final = (2.0, 0.5)
+FACTORS: Final = (2.0, 0.5)  # twice and half as fast
 _EXACT: Final = 1e-3  # by which a clock's effect may differ from its factor without being worth a row
 
 

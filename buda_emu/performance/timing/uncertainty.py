@@ -25,7 +25,7 @@ IN_GRAPHS: Final = f"{ANY_CHIP} ops together in a graph"
 other parts have, too: it adds its error to a sum, but no cycles."""
 LOADING_UNIT: Final = "loading"
 """The unit of the part of an epoch that is its loading."""
-_SCHEMA: Final = 1
+_SCHEMA: Final = 1  # of the file of data that comes with the package
 
 
 @dataclass(frozen=True, slots=True)

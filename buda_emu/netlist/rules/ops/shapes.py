@@ -360,7 +360,7 @@ def broadcast_fits_ublock(ctx: Context, op: Op) -> Findings:
             )
 
 
-SMALL_TILES = ((2, 32), (4, 32), (8, 32), (16, 32), (32, 16))
+SMALL_TILES = ((2, 32), (4, 32), (8, 32), (16, 32), (32, 16))  # V056 (NETLIST 2)
 
 
 @op_check(

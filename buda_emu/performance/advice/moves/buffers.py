@@ -50,7 +50,7 @@ MORE_BUFFERS: Final = Move(
 )
 
 
-_ALIGNMENT = 64
+_ALIGNMENT = 64  # bytes: a multiple of what each architecture asks for
 
 
 class Channels:

@@ -11,7 +11,7 @@ from buda_emu.performance.routing.pipes.ops.general import is_ethernet
 from buda_emu.performance.routing.pipes.ops.operands import LATENCY_CYCLES
 from buda_emu.spec.devices import device
 
-WINDOW_BYTES: Final = 1 << 28
+WINDOW_BYTES: Final = 1 << 28  # 256 MiB of addresses
 WINDOWS: Final = {True: 0x8C000000, False: 0x4C000000}
 """Where a chip sees DRAM of the one after it in the ring, and of the one before it."""
 

@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 
 _T = TypeVar("_T")
 
-_MASK: Final = (1 << 64) - 1
-_FACTOR: Final = 0xC6A4A7935BD1E995
-_SEED: Final = 0xC70F6907
+_MASK: Final = (1 << 64) - 1  # 64 bits
+_FACTOR: Final = 0xC6A4A7935BD1E995  # of MurmurHash2
+_SEED: Final = 0xC70F6907  # libstdc++'s
 _SIZES: Final = (1, 13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933)
 """Numbers of buckets: the table is made again with the next one when it is full."""
 

@@ -13,7 +13,7 @@ NO_WAY: Final = (1 << 31) - 1
 """The weight of a step that cannot be gone."""
 
 _CHILDREN: Final = 4  # of a place of Boost's heap
-_UP: Final = (0, 1)
+_UP: Final = (0, 1)  # a step on the grid of chips
 _SIDES: Final = ((-1, 0), (1, 0), (0, -1), _UP)
 
 
@@ -148,7 +148,7 @@ class _Heap:
             place = least
 
 
-_COLUMNS: Final = (9, 1, 8, 2, 7, 3, 6, 4)
+_COLUMNS: Final = (9, 1, 8, 2, 7, 3, 6, 4)  # NoC columns of the channels 0 to 7, and of the next eight
 
 ETHERNET_CORES: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "grayskull": (),

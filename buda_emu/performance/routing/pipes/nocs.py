@@ -21,7 +21,7 @@ WRITE_VC = 0
 UNICAST_VC = 2
 MULTICAST_VC = 4
 """Virtual channels that net2pipe gives to pipes: to queues and over PCIe, to one reader, to several at once."""
-HOST_CORE: Final = (255, 255)
+HOST_CORE: Final = (255, 255)  # stands for the host, which is no core
 
 
 @dataclass(slots=True)

@@ -157,9 +157,9 @@ def mblock_k(op: Op) -> int:
     return passes
 
 
-OUTPUT_OPERAND: Final = 16
-INTERMEDIATE_OPERAND: Final = 24
-CHUNK_OPERAND: Final = 32
+OUTPUT_OPERAND: Final = 16  # net2pipe numbers the outputs from here on
+INTERMEDIATE_OPERAND: Final = 24  # the intermediates
+CHUNK_OPERAND: Final = 32  # and the pieces of buffers
 
 Place = tuple[int, int]
 

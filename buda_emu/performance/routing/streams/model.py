@@ -110,9 +110,9 @@ ETHERNET_EXTRA_STREAMS = (*range(12, 32), *range(4, 9))
 
 GATHER_RELAY_TILES = 4  # of each relay, at least, on worker and Ethernet cores
 GATHER_TILES = 12  # of all relays of a gather together, at least
-ETHERNET_GATHER_TILES = 8
+ETHERNET_GATHER_TILES = 8  # likewise on Ethernet cores
 
-TILES_A_PHASE = 2048
+TILES_A_PHASE = 2048  # of message info (PERF 1.1)
 PHASES_AN_ITERATION = 15  # where one source feeds one path
 MOST_EPOCH_TILES = 1 << 32  # through a buffer: what has more is not followed
 MOST_PHASES = 1 << 16  # of an iteration, likewise: no core has room for the blob of so many
@@ -120,15 +120,15 @@ PHASE_BYTES = 64  # of a blob, as pipegen2 estimates
 EPOCH_BYTES = 12 * 1024  # of a blob, before its phases
 TILE_HEADER_BUFFER = 16 * TILES_A_PHASE  # bytes
 
-NCRISC_READERS = 8
-NCRISC_WRITERS = 8
-READERS_OF_A_QUEUE = 255
+NCRISC_READERS = 8  # streams of a core that read from DRAM (PERF 1.1)
+NCRISC_WRITERS = 8  # and that write to it
+READERS_OF_A_QUEUE = 255  # more are refused
 TRACKED_QUEUES = 40  # beyond, the NCRISC keeps track of queues in L1
 TRACKING_BYTES = 36  # of each
 
 READ_BYTES = 52 * 1024  # of one read from DRAM, at most, and of a buffer that reads, at least
 WRITE_BYTES = 80 * 1024  # of one write, at most
-READ_TILES = 64 * 1024 - 1
+READ_TILES = 64 * 1024 - 1  # of one read from DRAM, at most: 2^16 - 1
 MERGED_READ_BYTES = 100 * 1024  # of a buffer that both reads from DRAM and is the kernel's operand, at most
 
 
