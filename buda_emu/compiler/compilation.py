@@ -159,7 +159,8 @@ def with_words(options: CompileOptions | None, words: Mapping[str, Any], functio
 
 
 STEPS = 200_000
-"""Limit of the search for a chain of chips through a cluster, in steps."""
+"""Limit of the search for a chain of chips through a cluster, in steps. The number of chains grows exponentially with
+the chips; with fewer steps a chain that exists may not be found."""
 
 
 @dataclass(frozen=True, slots=True)

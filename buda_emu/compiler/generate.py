@@ -408,7 +408,7 @@ def _state_of_image(state: State) -> ModelState:
 MODEL = "model"
 """Name of a program that was passed without one."""
 ENTRIES = 4
-"""Rounds that queues have room for."""
+"""Rounds that queues have room for. More let the host run further ahead, and take DRAM in proportion."""
 
 
 def _require_programs(programs: Any) -> None:

@@ -29,7 +29,8 @@ FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 
 
 DEFAULT_STEP_LIMIT = 10_000_000
-"""Greatest number of instructions and epoch inputs in one run of a program."""
+"""Greatest number of instructions and epoch inputs in one run of a program. A loop that never ends stops there; a real
+program that needs more is given a larger limit."""
 
 
 STAND_IN: Final = 2.0**100

@@ -12,7 +12,7 @@ else:
     html = lazy("html")
 
 MOST_ROWS: Final = 60
-"""The largest number of table rows that a notebook shows; the object has all rows."""
+"""The largest number of table rows that a notebook shows, as many as a table of pandas; the object has all rows."""
 _FRAME: Final = '<div style="overflow-x:auto;max-width:100%">'
 """A table wider than the notebook scrolls inside this frame and does not run off the page."""
 

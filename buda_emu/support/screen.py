@@ -18,7 +18,7 @@ WHEN: Final[tuple[When, ...]] = ("auto", "always", "never")
 Style = Literal["bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[Mapping[Style, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 LEAST_COLUMNS: Final = 40
-"""A narrower terminal is written on as if it had so many."""
+"""A narrower terminal is written on as if it had so many: tables with fewer would cut every name."""
 _DIRECTIONS: Final = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they turn the direction of writing
 UNPRINTED: Final = rf"\x7f-\x9f\u2028\u2029{_DIRECTIONS}"
 """Control characters from DEL on and their like, which no shown text has, for the brackets of a pattern."""

@@ -11,7 +11,7 @@ from buda_emu.testing.verify.result import CaseResult, OutputResult
 SCOPE: Final = "buda-emu"
 """The HTML class of elements that the style sheet of the charts applies to."""
 MOST_MAPS: Final = 4
-"""The largest number of error maps that a notebook shows."""
+"""The largest number of error maps that a notebook shows; with more, its file would grow by a picture for each."""
 
 
 def html_table(sentence: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from buda_emu.app.debugger.console.execute import line_to_repeat
 from buda_emu.support.errors import HostError
 
 PROMPT: Final = "(buda) "
-_POLL_SECONDS: Final = 0.1  # seconds
+_POLL_SECONDS: Final = 0.1  # at most, until a signal is handled that came just before the wait
 
 
 def read_commands(console: Console, ctrl_c: CtrlC, *, interactive: bool, quiet: bool) -> Iterator[str]:

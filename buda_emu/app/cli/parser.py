@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from buda_emu.support.screen import screen_of
 
-_MOST_IN_USAGE = 6  # options
+_MOST_IN_USAGE = 6  # options: more do not fit a line of 80 characters
 
 
 VALUE_METAVARS: Final = frozenset({

@@ -25,9 +25,9 @@ from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
 
 MAX_ENTRIES: Final = 2000
-"""Versions of entries that one answer traces back."""
+"""Versions of entries that one answer traces back: more would make an editor wait for a tree that nobody reads."""
 MAX_DEPTH: Final = 40
-"""Levels of a tree of provenance that are printed."""
+"""Levels of a tree of provenance that are printed; deeper ones would run off the right side of a terminal."""
 _MAX_OPS_SHOWN: Final = 6  # so that their names fit a line
 
 

@@ -212,7 +212,7 @@ def _more(op: TileOp) -> int:
 
 
 MOST: Final = 20
-"""Largest number of problems that are reported for one IR."""
+"""Largest number of problems that are reported for one IR: one wrong pass may break every node in the same way."""
 
 
 def problems(form: Ir, arch: str = "") -> list[str]:

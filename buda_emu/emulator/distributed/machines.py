@@ -48,7 +48,8 @@ class WorkerLostError(HostError):
 SLOW_SECONDS: Final = 5.0
 """Seconds without a sign of life after which a slow part is reported; parts send two signs a second."""
 LOST_SECONDS: Final = 60.0
-"""Seconds without a sign of life after which a part is given up."""
+"""Seconds without a sign of life after which a part is given up. Signs come every BEAT_SECONDS; a smaller limit would
+lose parts on machines that swap or sleep, a larger one reports a lost machine later."""
 _GATHER_SECONDS: Final = 2.0  # for the answers of other parts after an error
 _UNEVEN: Final = 1.5  # a part that works so many times as long as the others is reported as slow
 

@@ -463,9 +463,9 @@ def _work(op: Op) -> float:
 
 
 START_SECONDS: Final = 120.0
-"""Time limit for all parts to connect."""
+"""Time limit for all parts to connect: workers may still have to start on other machines."""
 BEAT_SECONDS: Final = 0.5
-"""Time between two signs of life of a part."""
+"""Time between two signs of life of a part, a small fraction of the time after which it is given up."""
 _REPORT_SECONDS: Final = 0.02  # between two words of where it is, at least
 
 

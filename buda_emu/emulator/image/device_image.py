@@ -46,7 +46,8 @@ class InitialTensor:
 
 
 SOURCE_BYTES: Final = 1 << 30
-"""The most bytes of one file of the model that an image was compiled from."""
+"""The most bytes of one file of the model that an image was compiled from; a larger value lets an archive of a few
+bytes unpack to more."""
 
 
 class DeviceImage:

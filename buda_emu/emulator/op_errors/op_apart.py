@@ -81,7 +81,7 @@ class Moments:
 
 
 _MATTERS: Final = 0.9  # a cause without which no more than this share of the error is left
-_MOST_CHANGES: Final = 4  # that make one repair
+_MOST_CHANGES: Final = 4  # that make one repair: each more is another round of runs
 _TOGETHER: Final = 0.5  # causes that matter only together leave no more than this share
 _AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times its error
 

@@ -337,7 +337,7 @@ _MAKERS: Final[Mapping[str, Callable[[Layer], Callable[..., Array]]]] = {
 Weights: TypeAlias = tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float32]]
 """The weights of a layer: values [K, C, R, S], scale [K], bias [K]."""
 
-_MOST = 1 << 31  # elements
+_MOST = 1 << 31  # elements: more take at least 2 GiB, and are mistakes
 
 
 def hash_values(name: str, seed: int, count: int) -> NDArray[np.uint32]:

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 _MOST_NAMES: Final = 12
-"""Layers that a message names."""
+"""Layers that a message names, so that it stays within a line or two."""
 
 
 def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from buda_emu.performance.timeline.picture import TimelinePicture
 
 MOST_MIB: Final = 64
-"""The size of the largest file that is read."""
+"""The size of the largest file that is read. The whole text is held in memory while it is parsed: a larger limit lets a
+forged file take more of it."""
 
 
 class VpuxDocument(model.VpuxFile):

@@ -51,7 +51,7 @@ from buda_emu.report.terminal.text import number, percent, whole
 from buda_emu.support.checker.text import list_first, plural
 
 MOST_LINES: Final = 40
-"""Lines shown of one entry of the netlist."""
+"""Lines shown of one entry of the netlist; a longer entry would push the figures off the screen."""
 
 
 @dataclass(frozen=True, slots=True)

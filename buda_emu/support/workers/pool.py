@@ -22,7 +22,7 @@ from buda_emu.support.workers.job import Job, Lost, shares
 from buda_emu.support.workers.wire import pack, unpack
 
 START_SECONDS: Final = 120.0
-"""Time limit for a worker to import all it needs."""
+"""Time limit for a worker to import all it needs. Imports take seconds, but a loaded machine may take far longer."""
 _LAST_STANDARD: Final = 2  # standard error's descriptor
 _MODULE: Final = "buda_emu.support.workers.child"
 

@@ -19,7 +19,7 @@ from buda_emu.support.errors import HostError, ProgramError
 
 T = TypeVar("T")
 _MAX_ROW = 1024
-"""Characters of a row of a tile; longer rows are cut."""
+"""Characters of a row of a tile; longer rows are cut, so that an editor shows a row as one line."""
 _READ_ONLY: Message = {"presentationHint": {"attributes": ["readOnly"]}}
 
 

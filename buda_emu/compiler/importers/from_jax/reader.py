@@ -122,7 +122,7 @@ class JaxOrigin:
 MOST_ROUNDS: Final = 1024
 """Limit for the rounds of a loop that is unrolled, the same as for steps of a recurrent layer."""
 _MOST_NODES: Final = 200_000
-"""Limit for the nodes of a graph, which ends nested loops."""
+"""Limit for the nodes of a graph: nested loops that stay within the limit of rounds multiply, and would fill memory."""
 
 
 def read_jax(function: Any, inputs: Examples) -> Graph:

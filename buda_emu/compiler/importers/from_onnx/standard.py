@@ -191,7 +191,7 @@ NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
 MOST_ROUNDS: Final = 100_000
 """Limit for the rounds of an ONNX `Loop` that the host runs, nested loops included."""
 MOST_SECONDS: Final = 600.0
-"""Limit in seconds for all rounds of such a loop."""
+"""Limit in seconds for all rounds of such a loop, as MOST_ROUNDS does not bound the time of a single round."""
 
 
 def evaluate_node(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:

@@ -267,7 +267,7 @@ def _storage_id(tensor: Any) -> int:
 
 
 _MOST_MODELS: Final = 16
-"""Limit for the compiled models of one graph, each for other sizes."""
+"""Limit for the compiled models of one graph, each for other sizes: each holds a netlist and parameters in memory."""
 
 
 def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:

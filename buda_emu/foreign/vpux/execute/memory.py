@@ -19,7 +19,8 @@ from buda_emu.support.errors import ProgramError
 Bytes = NDArray[np.uint8]
 
 MOST_BYTES: Final = 768 << 20
-"""The memory that a function may hold unless a run is given another limit."""
+"""The memory that a function may hold unless a run is given another limit: chosen so that a forged size cannot take all
+memory of a small machine."""
 
 
 MOST_ADDRESS: Final = 1 << 48  # no chip has as much memory; sums of addresses fit int64

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 MOST_NESTED: Final = 64
-"""Brackets, types and regions inside each other; deeper text is refused."""
+"""Brackets, types and regions inside each other; deeper text is refused, long before Python's limit of recursion."""
 
 SPACE = re.compile(r"[ \t\r\n]*")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')

@@ -28,7 +28,7 @@ _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 _EMPTY: Final = MappingProxyType[str, Attribute]({})
 MOST_RESULTS: Final = 10_000  # so that a forged number of results does not fill memory
 MOST_MODULES: Final = 1_000
-"""The deepest nesting of modules that is read."""
+"""The deepest nesting of modules that is read: a forged text could nest without end."""
 
 
 class StatementReader:
