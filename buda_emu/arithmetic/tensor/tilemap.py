@@ -15,7 +15,9 @@ Tiles = NDArray[np.float32]
 Index = NDArray[np.int32]
 PAD_TILE = -1  # no tile has this number
 MAX_TILES = 1 << 24
-"""Tiles of one tensor, broadcasts included: 64 GiB of float32. More is a mistake; its map alone would fill memory."""
+"""Most tiles of a tensor that is stored: 64 GiB of float32. More is a mistake."""
+MAX_MAPPED = 1 << 26
+"""Most tiles that an operand has behind its TMs, broadcasts included. Only their map is stored: 256 MiB of int32."""
 
 
 class TmError(ValueError):
@@ -41,7 +43,7 @@ class TileMap:
     def identity(shape: Shape) -> "TileMap":
         """Return the map of an empty TM list for a tensor of this shape. Raises TmError where it is empty or too
         large."""
-        t, rows, cols = require_tiles(shape)
+        t, rows, cols = require_tiles(shape, MAX_MAPPED)
         return TileMap(shape, shape, _frozen(np.arange(t * rows * cols, dtype=np.int32)))
 
     @property
@@ -57,7 +59,7 @@ class TileMap:
         repeats = [1, 1, 1]
         repeats[axes[dim]] = factor
         t, rows, cols = self.shape
-        require_tiles((t * repeats[0], rows * repeats[1], cols * repeats[2]))
+        require_tiles((t * repeats[0], rows * repeats[1], cols * repeats[2]), MAX_MAPPED)
         return self._with_index(np.tile(self._index_in_rows(), repeats))
 
     def hslice(self, n: int) -> "TileMap":
@@ -95,7 +97,7 @@ class TileMap:
         """Append `rt` tile rows at the bottom and `ct` tile columns at the right, full of `value`."""
         _check(rt >= 0 and ct >= 0, f"pad by {rt} rows and {ct} columns: the counts must not be negative")
         t, rows, cols = self.shape
-        require_tiles((t, rows + rt, cols + ct))
+        require_tiles((t, rows + rt, cols + ct), MAX_MAPPED)
         padded = np.pad(self._index_in_rows(), ((0, 0), (0, rt), (0, ct)), constant_values=PAD_TILE)
         return self._with_index(padded, value)
 
@@ -145,11 +147,11 @@ def _frozen(index: Index) -> Index:
     return index
 
 
-def require_tiles(shape: Shape) -> Shape:
-    """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than MAX_TILES tiles."""
+def require_tiles(shape: Shape, most: int = MAX_TILES) -> Shape:
+    """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than `most` tiles."""
     t, rows, cols = shape
-    holds = min(shape) >= 1 and t * rows * cols <= MAX_TILES
-    _check(holds, f"a tensor of {t} x {rows} x {cols} tiles cannot be held: at least 1 and at most {MAX_TILES:,}")
+    holds = min(shape) >= 1 and t * rows * cols <= most
+    _check(holds, f"a tensor of {t} x {rows} x {cols} tiles cannot be held: at least 1 and at most {most:,}")
     return shape
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.referenced import Referenced
-from buda_emu.arithmetic.tensor.tilemap import MAX_TILES
+from buda_emu.arithmetic.tensor.tilemap import MAX_MAPPED, MAX_TILES
 from buda_emu.compiler.graph.builder import host_name
 from buda_emu.compiler.graph.graph import FORWARD, Array, ArrayKey, Graph, Node, OwnMemory
 from buda_emu.compiler.graph.sparse import Sparse
@@ -180,7 +180,9 @@ class Lowering:
         """Add a netlist op for the present node and return its name, which ends in `suffix`. `inner`: tiles that a
         product or a maximum runs over; `grid` and `ublock`: what is fixed of its division, 0 for what is free."""
         name = self.name(suffix)
-        _check_size(name, shape)
+        _check_size(name, shape, MAX_TILES)
+        for use in uses:
+            _check_size(name, self._shape_behind_tms(use), MAX_MAPPED)
         source = self.node.name if self.node else ""
         self.out.ops[name] = TileOp(
             name=name,
@@ -195,6 +197,13 @@ class Lowering:
             program=self.program,
         )
         return name
+
+    def _shape_behind_tms(self, use: Use) -> Shape:
+        """Return the shape in tiles that an operand has behind its TMs."""
+        shape = self.out.shape_of(use.source)
+        for tm in use.tms:
+            shape = after(tm, shape)
+        return shape
 
     def use(self, value: LoweredValue, *, transpose: bool = False) -> Use:
         """Return a value as an operand; `transpose`: whether the op can transpose it on the way."""
@@ -226,7 +235,7 @@ class Lowering:
         shape = after(tm, value.shape_in_tiles)
         if shape != replace(value, layout=layout).shape_in_tiles:
             raise InternalError(f"TM {tm} on {value.shape_in_tiles} for {layout}")
-        _check_size(self.name(), shape)
+        _check_size(self.name(), shape, MAX_MAPPED)
         return replace(value, tms=(*value.tms, tm), layout=layout)
 
     # ------------------------------------------------------------------------------------------------- row moves
@@ -260,10 +269,8 @@ class Lowering:
     def _apply(self, value: LoweredValue, matrix: Sparse, shape: Shape) -> str:
         """Add the op that moves tile rows by a matrix to a result of `shape` in tiles, and return its name: a product
         with one small matrix for each slice, or an identity matmul."""
-        have = self.out.shape_of(value.source)
-        for tm in value.tms:
-            have = after(tm, have)
         source = Use(value.source, value.tms)
+        have = self._shape_behind_tms(source)
         block = _repeated_block(matrix, have, shape)
         if block is not None and block.size <= 64 * TILE * TILE:
             # FRONTEND 3.2: a constant left factor, the same for every slice of t.
@@ -374,12 +381,12 @@ class Lowering:
         return None
 
 
-def _check_size(name: str, shape: Shape) -> None:
-    """Raise UnsupportedError for a tensor of more tiles than a run can hold: a layout may take many times as many
-    elements as the model's tensor has."""
-    if prod(shape) > MAX_TILES:
+def _check_size(name: str, shape: Shape, most: int) -> None:
+    """Raise UnsupportedError for a tensor of more than `most` tiles, which a run cannot hold: a layout may take many
+    times as many elements as the model's tensor has."""
+    if prod(shape) > most:
         tiles = " x ".join(map(str, shape))
-        raise UnsupportedError(f"{name}: its layout takes {tiles} tiles, the most is {MAX_TILES:,}: use smaller inputs")
+        raise UnsupportedError(f"{name}: its layout takes {tiles} tiles, the most is {most:,}: use smaller inputs")
 
 
 def _zeros_and_ones(matrix: NDArray[Any]) -> bool:

@@ -37,6 +37,7 @@ class Spread(torch.nn.Module):
 
 def test_a_layout_of_more_tiles_than_a_run_can_hold_is_refused(monkeypatch):
     monkeypatch.setattr(lowering, "MAX_TILES", 99)  # in place of tensors of 64 GiB
+    monkeypatch.setattr(lowering, "MAX_MAPPED", 99)
 
     assert be.compile(Spread(), (torch.ones(33), torch.ones(90)), effort="low")
     with pytest.raises(be.UnsupportedError, match=r"add: its layout takes 34 x 3 x 1 tiles, the most is 99"):
