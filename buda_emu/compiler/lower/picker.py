@@ -25,9 +25,9 @@ PICKER_ROOM = 500_000
 """Largest size in bytes of the distinct tiles of one picker as long as two pickers in sequence would have fewer. A
 larger one may not fit L1 beside the other buffers; a smaller one adds an op where one picker would do."""
 _STRIP_WORDS = 1700
-"""Largest number of words in a strip; a longer one becomes two with the same index. A strip may have
-two more, and must fit _TILE_WORDS. A smaller number makes more heads of strips, a larger one leaves more of a tile empty
-where the next strip does not fit."""
+"""Largest number of words in a strip; a longer one becomes two with the same index. A strip may have two more, and must
+fit _TILE_WORDS. A smaller number makes more heads of strips; a larger one leaves more of a tile empty where the next
+strip does not fit."""
 
 _DENSE = 64
 """Ratio of possible to present keys up to which marking each possible key is quicker than sorting."""
