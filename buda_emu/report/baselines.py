@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -14,6 +15,7 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_whole, write_file
+from buda_emu.support.folder_lock import folder_to_ourselves
 from buda_emu.support.strict_json import parse
 
 if TYPE_CHECKING:
@@ -249,8 +251,15 @@ class Baseline:
         }
         comparison = compare(self.section, expected, present, self.measure)
         if self.update:
-            self._write({baseline_names[name]: items for name, items in present.items()})
+            with folder_to_ourselves(Path(self.path).parent):
+                self._read_again()
+                self._write({baseline_names[name]: items for name, items in present.items()})
         return comparison
+
+    def _read_again(self) -> None:
+        """Take over what other runs have written to the file since it was read, so that none is lost."""
+        with suppress(FileNotFoundError):
+            self.content = _parse(self.path, read_whole(self.path))
 
     def _matching_entries(self) -> dict[str, list[BaselineEntry]]:
         """Return the entries of the section by file; none if they were made with other settings."""

@@ -1,9 +1,12 @@
 """The lock of a folder that one process at a time may write to; it ends with its holder, however that ends."""
 
 import os
+import time
 import weakref
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from buda_emu.support.errors import HostError
 
@@ -16,13 +19,14 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
+        self._finalizer: weakref.finalize[[int], FolderLock] | None = None
         try:
             import fcntl
 
             descriptor = os.open(folder, os.O_RDONLY)
         except (ImportError, OSError):  # OSError: a folder that may not be listed
             return
-        weakref.finalize(self, os.close, descriptor)
+        self._finalizer = weakref.finalize(self, os.close, descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -32,6 +36,36 @@ class FolderLock:
             ) from None
         except OSError:
             return
+
+    def release(self) -> None:
+        """Give up the lock."""
+        if self._finalizer is not None:
+            self._finalizer()
+
+
+@contextmanager
+def folder_to_ourselves(path: Path) -> Generator[None, None, None]:
+    """Hold the lock of a folder during the block. Another process that holds it is waited for, for `_MOST_SECONDS` at
+    most: what is locked this way is short. Raises HostError afterwards."""
+    end = time.monotonic() + _MOST_SECONDS
+    while True:
+        try:
+            lock = FolderLock(path)
+            break
+        except HostError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+_MOST_SECONDS: Final = 30.0
+"""Time to wait for others that write to a folder. Each of them holds it for milliseconds."""
+_PAUSE_SECONDS: Final = 0.02
+"""Time between two attempts: with more, a run waits longer than needed; with less, it takes processor time."""
 
 
 def _holder(descriptor: int) -> str:

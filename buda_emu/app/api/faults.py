@@ -236,7 +236,7 @@ def faults(
         arch=netlist.arch_name,
         precision=subject.precision,
         seed=settings.seed,
-        settings=bench.settings.as_json(),
+        settings={**bench.settings.as_json(), "given": bench.settings.given},
         effects=counted,
         bit_hours=bench.bit_hours,
         finished=len(counted) == len(numbers) or stop.count is not None,

@@ -106,6 +106,7 @@ _RESULT_FILES: Mapping[str, tuple[str, ...]] = {
     "perfetto": _JSON,
     "page": _PAGE,
     "coverage": (".json",),
+    "write_sites": (".jsonl", ".json"),
 }
 """Options whose FILE, where they take one, is written when the work is done, with the endings of its formats."""
 _OTHER_WORDS: Mapping[str, str] = {
@@ -257,8 +258,9 @@ def _require_result_files(args: Namespace) -> None:
     for name, suffixes in _RESULT_FILES.items():
         path = getattr(args, name, None)
         if isinstance(path, os.PathLike):
-            require_writable(f"--{name}", cast("os.PathLike[str]", path))
-            require_suffix(f"--{name}", cast("os.PathLike[str]", path), suffixes)
+            option = f"--{name.replace('_', '-')}"
+            require_writable(option, cast("os.PathLike[str]", path))
+            require_suffix(option, cast("os.PathLike[str]", path), suffixes)
 
 
 def _word_below(words: Sequence[str], verb: str) -> str:

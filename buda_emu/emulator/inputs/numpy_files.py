@@ -286,11 +286,13 @@ def _bytes_of_safetensors(path: Path) -> Iterator[tuple[int, int]]:
     """Yield (bytes, elements) of each tensor of a .safetensors file."""
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
-        header: dict[str, Any] = {}
+        header: Any = None
         if length <= _LONGEST_HEADER:
             with suppress(ValueError, RecursionError):
                 header = json.loads(stream.read(length))
-    for name, entry in header.items():
+    if not isinstance(header, dict):  # no file of this kind: whoever reads the tensors says so
+        return
+    for name, entry in cast("dict[str, Any]", header).items():
         if name != "__metadata__":
             with suppress(KeyError, TypeError, ValueError):
                 first, last = entry["data_offsets"]

@@ -86,7 +86,8 @@ def error_families() -> Mapping[str, ErrorFamily]:
 
 def error_family(name: str) -> ErrorFamily:
     """Return the errors of a family. A chip without enough rows takes those of all chips, and a kind of op without
-    enough of them those of all ops with the same basis."""
+    enough of them those of all ops with the same basis. Raises KeyError for a name that no op of this version has, as a
+    result of another version may."""
     families = error_families()
     chip = next((chip for chip in _CHIPS if name.startswith(f"{chip} ")), ANY_CHIP)
     topic = name.removeprefix(f"{chip} ")
@@ -94,7 +95,7 @@ def error_family(name: str) -> ErrorFamily:
     for candidate in (name, f"{ANY_CHIP} {topic}", f"{ANY_CHIP} ops, {basis}"):
         if candidate in families:
             return families[candidate]
-    raise InternalError(f"{DATA} has no errors for {name}")
+    raise KeyError(f"{DATA} has no errors for {name}")
 
 
 _CHIPS: Final = ("grayskull", "wormhole_b0", "wormhole", "blackhole")

@@ -4,7 +4,7 @@ import argparse
 
 from buda_emu.app.cli.arguments.graph import FORMATS
 from buda_emu.app.cli.findings import print_findings
-from buda_emu.app.cli.output import complain, say, write_printable
+from buda_emu.app.cli.output import complain, require_writable, say, write_printable
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.routing.epochs import route_netlist
@@ -23,6 +23,8 @@ def main(args: argparse.Namespace) -> int:
     print_findings(netlist.diagnostics, args.file)
     _require_existing(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
     _require_existing(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
+    if args.output is not None:
+        require_writable("-o", args.output)
     draw = dot if form == "dot" else grid_svg
     streams = None
     if args.streams:

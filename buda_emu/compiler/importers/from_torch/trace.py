@@ -451,7 +451,8 @@ def is_plain_constant(value: object) -> bool:
 
 def input_labels(program: Any) -> dict[str, str]:
     """Return the names of inputs in the module by their placeholders, whose names torch writes in small letters."""
-    labels = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
+    stated = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
+    labels = [label for label in stated if isinstance(label, str)]  # a file may hold anything
     names = program.graph_signature.user_inputs
     return {
         name: next((label for label in labels if label.lower() == name), name)

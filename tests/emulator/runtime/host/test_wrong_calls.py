@@ -56,9 +56,9 @@ def test_numbers(emu, value):
     assert emu.peek("r", 1, slot=np.int32(2))[0, 0, 0, 0] == 1
 
 
-@pytest.mark.parametrize("limit", ["memory_limit", "step_limit"])
-def test_negative_limits(load, limit):
-    with pytest.raises(be.HostError, match=f"{limit} must be 0 or more"):
+@pytest.mark.parametrize(("limit", "words"), [("memory_limit", "0 or more"), ("step_limit", "at least 0, not -1")])
+def test_negative_limits(load, limit, words):
+    with pytest.raises(be.HostError, match=f"{limit} must be {words}"):
         be.Emulator(load(NET), **{limit: -1})
 
 
