@@ -139,7 +139,7 @@ def operator_from_image(form: str, data: bytes) -> Run:
         raise HostError("the host's part of this image needs the package onnx: pip install 'buda-emu[onnx]'")
     from onnx import ModelProto
 
-    from buda_emu.compiler.importers.from_onnx.standard import make_evaluator
+    from buda_emu.compiler.importers.from_onnx.evaluator import make_evaluator
 
     try:
         model = ModelProto.FromString(data)

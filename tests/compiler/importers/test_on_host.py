@@ -244,7 +244,7 @@ def test_a_loop_that_never_ends_is_stopped(text, bound, most, message, monkeypat
     compiled = be.compile_in_parts(parsed(text))
     if text == NESTED:
         np.testing.assert_array_equal(compiled(np.ones((3, 3), np.float32))[0], 1)
-    monkeypatch.setattr(f"buda_emu.compiler.importers.from_onnx.standard.{bound}", most)
+    monkeypatch.setattr(f"buda_emu.compiler.importers.from_onnx.evaluator.{bound}", most)
     with pytest.raises(be.ProgramError, match=message):
         compiled(np.ones((3, 3), np.float32))
     compiled.close()
@@ -263,7 +263,7 @@ def test_what_the_host_runs_takes_no_more_memory_than_there_is(monkeypatch):
         }, else_branch = same () => (float[3, 3] x2) { x2 = Identity (x) }>
     }"""
     compiled = be.compile_in_parts(parsed(text))
-    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.standard.default_memory_limit", lambda: 64 << 20)
+    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.evaluator.default_memory_limit", lambda: 64 << 20)
     x = np.ones((3, 3), np.float32)
     np.testing.assert_array_equal(compiled(x, np.array(False))[0], x)
     with pytest.raises(be.ProgramError, match=r"on the host: y\S*: If: Unable to allocate 256"):
@@ -291,7 +291,7 @@ def test_the_host_sees_operands_of_their_own_widths():
 
 
 def test_what_the_host_lacks_is_said_when_the_model_is_compiled(monkeypatch):
-    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.standard.NEEDS", {"Det": ("no_such_module", "Nothing")})
+    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.evaluator.NEEDS", {"Det": ("no_such_module", "Nothing")})
     with pytest.raises(be.UnsupportedError, match="on the host it needs the package Nothing: pip install Nothing"):
         be.compile_in_parts(model())
     old = """g (float[1, 2] a, float[1, 3, 2] x) => (float[1, 2] y, float[1, 3, 2] z) {

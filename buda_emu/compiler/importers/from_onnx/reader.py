@@ -21,23 +21,22 @@ from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.arguments import RecordedAttributes, RecordedOperands, refuse_unread
 from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
 from buda_emu.compiler.importers.from_onnx.decided import DecidedShapes
+from buda_emu.compiler.importers.from_onnx.evaluator import evaluate_node, find_evaluator_fault
 from buda_emu.compiler.importers.from_onnx.external import (
     iterate_external_tensors,
     load_external_tensors,
     map_large_initializers,
 )
+from buda_emu.compiler.importers.from_onnx.host import RANDOM, leave_to_host, may_leave_to_host, results_of_host
 from buda_emu.compiler.importers.from_onnx.standard import (
+    TYPES,
     captured_names,
     element_type,
-    evaluate_node,
     find_body,
-    find_evaluator_fault,
     has_body,
     has_inner_graph,
     infer_results,
     instantiate_body,
-    make_evaluator,
-    make_node_model,
     schema_of,
     static_dims,
     static_shapes,
@@ -192,12 +191,8 @@ class OnnxOrigin:
         return [values[name] for name in results], {self._names[name]: values[name] for name in inner}
 
 
-TYPES: Final = {
-    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-}  # fmt: skip
 _SENTENCE: Final = 600
 """Limit for the letters of onnx's messages, which repeat names of the model."""
-RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 
 def read_file(path: Path, inputs: Examples, on_host: Sequence[str] = (), sizes: OpenSizes | None = None) -> Graph:
@@ -523,68 +518,16 @@ class _Reader:
             except NotSupportedError as other:
                 text = "; ".join(filter(None, (text, str(other))))
         elif not within:
-            self._host_takes_all &= self._may_leave_to_host(node, result_types)
+            self._host_takes_all &= may_leave_to_host(node, self._model, result_types, self._shapes)
         raise NotSupportedError(text)
 
-    def _may_leave_to_host(self, node: Any, result_types: Mapping[str, Any]) -> bool:
-        """Return whether the host could compute a node, as far as types and sizes of its results tell."""
-        if node.op_type in RANDOM:
-            return False
-        try:
-            self._results_of_host(node, result_types)
-        except NotSupportedError:
-            return False
-        return True
-
     def _leave_to_host(
-        self,
-        node: Any,
-        values: Mapping[str, Node | None],
-        result_types: Mapping[str, Any],
-        reason: str = "asked for",
+        self, node: Any, values: Mapping[str, Node | None], result_types: Mapping[str, Any], reason: str = "asked for"
     ) -> Sequence[Node | None]:
-        """Leave a node to onnx's evaluator when the model runs; branches and loops take along the values of the model
-        that they read. Raise NotSupportedError for results whose type or size is not known."""
-        names = dict.fromkeys(name for name in (*node.input, *captured_names(node)) if name)
-        operands = {name: operand for name in names if (operand := values.get(name)) is not None}
-        shapes, types = self._results_of_host(node, result_types)
-        signature = {name: (operand.shape, operand.dtype) for name, operand in operands.items()}
-        node_model = make_node_model(node, signature, self._model)
-        work = {
-            "kind": node.op_type,
-            "form": "onnx",
-            "data": node_model.SerializeToString(),
-            "run": make_evaluator(node_model),
-            "why": reason,
-        }
-        nodes: dict[str, Node | None] = {}
-        for place, (name, shape) in enumerate(shapes.items()):
-            nodes[name] = self._b.emit("host", *operands.values(), dtype=types[name], place=place, shape=shape, **work)
-        return [nodes.get(name) for name in node.output]
-
-    def _results_of_host(
-        self, node: Any, result_types: Mapping[str, Any]
-    ) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-        """Return shape and element type of each result of a node for the host, by name. Raises NotSupportedError for
-        results whose type or size is not known."""
-        results = [name for name in node.output if name]
-        types = self._host_types(results, result_types)
-        inferred = static_shapes(result_types)
-        shapes: dict[str, tuple[int, ...]] = {}
-        for name in results:
-            shape = inferred.get(name, self._shapes.get(name))
-            if shape is None or min(shape, default=0) < 0 or not types.get(name):
-                raise NotSupportedError("on the host: of a size that only the values tell")
-            shapes[name] = shape
-        if unsupported := [types[name] for name in results if types[name] not in TYPES]:
-            raise NotSupportedError(f"on the host: of type {unsupported[0]}")
-        return shapes, types
-
-    def _host_types(self, results: Sequence[str], inferred: Mapping[str, Any]) -> dict[str, str]:
-        """Return the element types of results: those that the model declares, else the inferred ones."""
-        declared = {value.name: value.type for value in (*self._model.graph.value_info, *self._model.graph.output)}
-        protos = {**inferred, **declared}
-        return {name: element_type(protos[name]) for name in results if name in protos}
+        """Leave a node to onnx's evaluator when the model runs. Raise NotSupportedError if the host cannot compute
+        it."""
+        results = results_of_host(node, self._model, result_types, self._shapes)
+        return leave_to_host(self._b, node, self._model, values, results, reason)
 
     def _fold(
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]

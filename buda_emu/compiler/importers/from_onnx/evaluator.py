@@ -1,0 +1,156 @@
+"""onnx's own evaluator: the value of one operator, within limits of time and memory, and where it is known to be
+wrong."""
+
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Final
+
+import numpy as np
+from onnx import defs, helper
+
+from buda_emu.compiler.graph.graph import Array, Shape
+from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.emulator.memory.host import default_memory_limit, mapped_memory
+
+NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
+"""Packages that the evaluator imports for an operator: the module, and its name for pip."""
+MOST_ROUNDS: Final = 100_000
+"""Limit for the rounds of an ONNX `Loop` that the host runs, nested loops included."""
+MOST_SECONDS: Final = 600.0
+"""Limit in seconds for all rounds of such a loop, as MOST_ROUNDS does not bound the time of a single round."""
+
+
+def evaluate_node(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
+    """Compute the results of one operator of a model by onnx's evaluator. Raise whatever the evaluator raises."""
+    signature = {name: (value.shape, value.dtype.name) for name, value in values.items()}
+    return make_evaluator(make_node_model(node, signature, model))(*values.values())
+
+
+def make_node_model(node: Any, operands: Mapping[str, tuple[Shape, str]], model: Any) -> Any:
+    """Return an onnx.ModelProto with a single operator of a model, whose inputs are the operands with their shapes and
+    types."""
+    types = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+        for name, (shape, dtype) in operands.items()
+    ]
+    results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "constant", types, results)
+    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+
+
+def make_evaluator(model: Any) -> Callable[..., list[Array]]:
+    """Return a function that computes the single operator of a model from its operands. Raise NotSupportedError for an
+    operator that the evaluator does not know, computes wrongly, or cannot compute without a package that is not
+    installed."""
+    (node,) = model.graph.node
+    module, package = NEEDS.get(node.op_type, ("", ""))
+    if module and find_spec(module) is None:
+        raise NotSupportedError(f"on the host it needs the package {package}: pip install {package}")
+    if node.op_type == "Scan" and next((entry.version for entry in model.opset_import if not entry.domain), 1) < 9:
+        raise NotSupportedError("as it was before opset 9 onnx's evaluator does not compute it: convert the model")
+    from onnx.reference import ReferenceEvaluator  # most models have nothing for it
+
+    try:
+        evaluator = ReferenceEvaluator(model, new_ops=[_make_bounded_loop()])
+    except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
+        if not defs.has(node.op_type, node.domain):
+            raise NotSupportedError("ONNX has no such operator") from None
+        raise NotSupportedError(f"onnx's evaluator: {error}") from None
+    inputs = {
+        entry.name: helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type) for entry in model.graph.input
+    }
+
+    def run(*arrays: Array) -> list[Array]:
+        """Compute the results from arrays, which are converted to the types of the inputs. Raises NotSupportedError if
+        onnx's evaluator fails, and MemoryError beyond its limit."""
+        values = {name: array.astype(kind) for (name, kind), array in zip(inputs.items(), arrays, strict=True)}
+        try:
+            with np.errstate(all="ignore"), _limit_memory():
+                return [np.asarray(array) for array in evaluator.run(None, values)]
+        except MemoryError:
+            raise
+        except Exception as error:  # it raises many kinds
+            raise NotSupportedError(f"onnx's evaluator: {error}") from error
+
+    return run
+
+
+class _LoopBudget:
+    """The remaining budget of a loop of a model; `depth` counts the nested loops that are running."""
+
+    depth = 0
+    rounds = 0
+    end = 0.0
+
+
+@contextmanager
+def _limit_memory() -> Generator[None]:
+    """Limit the memory of the process while a model runs (`default_memory_limit`); numpy then raises MemoryError. This
+    works on Linux only."""
+    _LoopBudget.depth = 0
+    if sys.platform != "linux" or not (mapped := mapped_memory()):
+        yield
+        return
+    import resource  # there is none on Windows
+
+    low, high = resource.getrlimit(resource.RLIMIT_AS)
+    limit = mapped + default_memory_limit()
+    resource.setrlimit(resource.RLIMIT_AS, (limit if low == resource.RLIM_INFINITY else min(low, limit), high))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (low, high))
+
+
+@cache
+def _make_bounded_loop() -> type[Any]:
+    """Return the evaluator's `Loop` with limits on rounds and time."""
+    from onnx.reference.ops import op_loop
+
+    class Loop(op_loop.Loop):
+        op_domain = ""
+
+        def __init__(self, onnx_node: Any, run_params: Any) -> None:
+            super().__init__(onnx_node, run_params)
+            body: Callable[..., Any] = self._run_body
+
+            def counted(*values: Any, **named: Any) -> Any:
+                """Run one round of the loop. Raises RuntimeError beyond the limit of rounds or of time."""
+                _LoopBudget.rounds += 1
+                if _LoopBudget.rounds > MOST_ROUNDS:
+                    raise RuntimeError(f"more than {MOST_ROUNDS:,} rounds of one loop")
+                if time.monotonic() > _LoopBudget.end:
+                    raise RuntimeError(f"more than {MOST_SECONDS:g} seconds of one loop")
+                return body(*values, **named)
+
+            self._run_body = counted
+
+        def _run(self, *values: Any, **named: Any) -> Any:
+            """Run the loop; the outermost loop starts the budget that nested loops share."""
+            if not _LoopBudget.depth:
+                _LoopBudget.rounds = 0
+                _LoopBudget.end = time.monotonic() + MOST_SECONDS
+            _LoopBudget.depth += 1
+            try:
+                return super()._run(*values, **named)
+            finally:
+                _LoopBudget.depth -= 1
+
+    return Loop
+
+
+def find_evaluator_fault(
+    node: Any, opset: Mapping[str, int], arrays: Sequence[Array], foreseen: Mapping[str, Shape]
+) -> str:
+    """Return how the results of onnx's evaluator, `arrays`, are known to be wrong, or ""; `foreseen` are the shapes
+    that the standard infers for them."""
+    if node.op_type == "BatchNormalization" and opset.get(node.domain, 1) < 14:
+        return "statistics of the operand instead of the given ones"
+    for name, array in zip((name for name in node.output if name), arrays, strict=True):
+        if foreseen.get(name, array.shape) != array.shape:
+            return f"shape {list(array.shape)}, not {list(foreseen[name])}"
+    return ""
