@@ -269,6 +269,155 @@ def test_a_held_value_under_the_name_of_an_input_is_its_default():
     np.testing.assert_array_equal(run(proto)[0], HELD)
 
 
+@pytest.mark.parametrize("shape", [[9, 9], [2, 4], [2], [], [2, 3, 1], ["n", 4]], ids=str)
+def test_an_output_of_another_shape_than_the_model_declares(shape):
+    proto = model([RELU])
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, shape))
+    with pytest.raises(HostError, match=r"output 'z' is declared as \[.*\], but its source gives \[2, 3\]"):
+        be.compile(proto)
+
+
+@pytest.mark.parametrize("shape", [[2, 3], ["n", 3], [None, None]], ids=str)
+def test_an_output_whose_open_sizes_are_any(shape):
+    proto = model([RELU])
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, shape))
+    np.testing.assert_array_equal(run(proto, X)[0], np.maximum(X, 0))
+
+
+def test_example_inputs_of_another_shape_change_that_of_the_outputs():
+    proto = model([RELU])
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3]))
+    taller = np.concatenate([X, X])
+    np.testing.assert_array_equal(be.compile(proto, (taller,))(taller)[0], np.maximum(taller, 0))
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, [9, 9]))
+    with pytest.raises(HostError, match=r"declared as \[9, 9\]"):
+        be.compile(proto, (X,))
+
+
+# ------------------------------------------------------------------------------------------------ versions, tensors
+@pytest.mark.parametrize("kind", ["model", "function"])
+@pytest.mark.parametrize(
+    ("domain", "version", "error"),
+    [
+        ("", -1, HostError),
+        ("", 0, HostError),
+        ("", 99, UnsupportedError),
+        ("", 1 << 31, UnsupportedError),
+        ("", 1 << 62, UnsupportedError),
+        ("ai.onnx.ml", 99, UnsupportedError),
+        ("own", 1 << 31, UnsupportedError),
+        ("own", -(1 << 31) - 1, HostError),
+    ],
+)
+def test_versions_of_operators_that_onnx_does_not_know(kind, domain, version, error):
+    proto = model([RELU])
+    opset = helper.make_opsetid(domain, version)
+    if kind == "function":
+        body = [helper.make_node("Neg", ["a"], ["b"])]
+        proto.functions.append(helper.make_function("own", "f", ["a"], ["b"], body, [opset]))
+    else:
+        del proto.opset_import[:]
+        proto.opset_import.extend([opset] if not domain else [opset, helper.make_opsetid("", 17)])
+    name = domain or r"ai\.onnx"
+    with pytest.raises(error, match=rf"^compile: opset of {name}: {version}: onnx \S+ knows 1 to \d+$"):
+        be.compile(proto)
+
+
+@pytest.mark.parametrize(("version", "error"), [(-1, HostError), (1 << 62, UnsupportedError)])
+def test_versions_of_the_format_that_onnx_does_not_know(version, error):
+    proto = model([RELU])
+    proto.ir_version = version
+    with pytest.raises(error, match=rf"^compile: ir_version: {version}: onnx \S+ knows 1 to \d+$"):
+        be.compile(proto)
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx", "own"])
+def test_a_domain_with_two_versions(domain):
+    proto = model([RELU])
+    proto.opset_import.extend([helper.make_opsetid("own", 1), helper.make_opsetid(domain, 7)])
+    number = 17 if domain != "own" else 1
+    with pytest.raises(HostError, match=rf"^compile: opset of .*: {number} and 7: a model has one$"):
+        be.compile(proto)
+    proto.opset_import[-1].CopyFrom(proto.opset_import[0])
+    np.testing.assert_array_equal(run(proto, X)[0], np.maximum(X, 0))
+
+
+def tensor(data_type=TensorProto.FLOAT, dims=(2, 3), **fields):
+    return TensorProto(name="c", data_type=data_type, dims=dims, **fields)
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (tensor(raw_data=b"1234"), r"4 bytes for float32 of shape \[2, 3\], which takes 24"),
+        (tensor(raw_data=bytes(999)), "999 bytes for float32"),
+        (tensor(raw_data=b""), "0 bytes for float32"),
+        (tensor(TensorProto.DOUBLE, raw_data=bytes(24)), r"24 bytes for float64 of shape \[2, 3\], which takes 48"),
+        (tensor(dims=(1 << 31, 1 << 31), raw_data=b""), "0 bytes for float32 of shape"),
+        (tensor(dims=(-2, -3), raw_data=bytes(24)), r"shape \[-2, -3\] has a size below 0"),
+        (tensor(0, raw_data=bytes(24)), "0 is the number of no element type"),
+        (tensor(99, raw_data=bytes(24)), "99 is the number of no element type"),
+        (tensor(), r"0 values for shape \[2, 3\], which takes 6"),
+        (tensor(float_data=[1] * 5), "5 values for shape"),
+        (tensor(TensorProto.FLOAT16, int32_data=[1] * 7), "7 values for shape"),
+        (tensor(float_data=[1] * 6, raw_data=bytes(24)), "values in float_data and raw_data, and a tensor has one"),
+        (tensor(float_data=[1] * 6, int64_data=[1]), "values in float_data and int64_data"),
+        (tensor(int64_data=[1] * 6), "values in int64_data, where float32 has them in float_data or raw_data"),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)
+def test_an_initializer_that_does_not_hold_what_it_says(held, said):
+    proto = model([("Add", ["x", "c"], ["z"], {})])
+    proto.graph.initializer[0].CopyFrom(held)
+    with pytest.raises(HostError, match=f"^compile: g: initializer 'c': {said}"):
+        be.compile(proto)
+
+
+@pytest.mark.parametrize(
+    ("held", "kind"),
+    [
+        (tensor(TensorProto.STRING, string_data=[b"a"] * 6), "of type string"),
+        (tensor(TensorProto.INT4, raw_data=bytes(3)), "of type int4"),
+        (tensor(TensorProto.COMPLEX64, raw_data=bytes(48)), "of type complex64"),
+        (tensor(raw_data=bytes(24), segment=TensorProto.Segment(begin=0, end=6)), "in segments"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_initializers_of_other_kinds_are_refused_by_name(held, kind):
+    proto = model([("Add", ["x", "c"], ["z"], {})])
+    proto.graph.initializer[0].CopyFrom(held)
+    with pytest.raises(UnsupportedError, match=f"not supported: initializer {kind}[^;]*: 1 time, first at c"):
+        be.compile(proto)
+
+
+def test_an_initializer_in_each_field_is_read():
+    values = [1, 0, 3, 4, 5, 6]
+    halves = np.float16(values).view(np.uint16)
+    for held in (
+        tensor(float_data=values),
+        tensor(raw_data=np.float32(values).tobytes()),
+        tensor(TensorProto.DOUBLE, double_data=values),
+        tensor(TensorProto.FLOAT16, int32_data=[int(half) for half in halves]),
+    ):
+        proto = model([("Identity", ["c"], ["w"], {}), ("Add", ["x", "x"], ["z"], {})], ["w", "z"])
+        proto.graph.initializer[0].CopyFrom(held)
+        proto.graph.output[0].ClearField("type")
+        np.testing.assert_array_equal(be.compile(proto, effort="low")(X)[0], np.reshape(values, (2, 3)))
+
+
+def test_sparse_tensors_are_refused_by_name():
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(np.ones(2, np.float32), "s"), numpy_helper.from_array(np.array([0, 5]), "i"), [2, 3]
+    )
+    proto = model([("Add", ["x", "s"], ["z"], {})], ["z"])
+    proto.graph.sparse_initializer.append(sparse)
+    with pytest.raises(UnsupportedError, match="not supported: sparse initializers: 1 time, first at s"):
+        be.compile(proto)
+    proto = model([("Constant", [], ["s"], {"sparse_value": sparse}), ("Add", ["x", "s"], ["z"], {})])
+    with pytest.raises(UnsupportedError, match=r"not supported: Constant .*a sparse tensor"):
+        be.compile(proto)
+
+
 @pytest.mark.parametrize("number", [-2, 99])
 def test_an_output_of_a_type_that_there_is_not(number):
     proto = model([RELU])

@@ -3,21 +3,28 @@ wrong."""
 
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from math import prod
 from typing import Any, Final
 
 import numpy as np
+import onnx
 from onnx import defs, helper
 
 from buda_emu.compiler.graph.graph import Array, Shape
+from buda_emu.compiler.importers.from_onnx.standard import static_dims
 from buda_emu.compiler.importers.operators import NotSupportedError
 from buda_emu.emulator.memory.host import default_memory_limit, mapped_memory
 
 NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
 """Packages that the evaluator imports for an operator: the module, and its name for pip."""
+_SOFTMAX: Final = ("Softmax", "LogSoftmax", "Hardmax")
+"""Operators that count all dimensions from their axis on as one before opset 13, which the evaluator does not."""
+_MODES: Final = {b"bilinear": b"linear", b"bicubic": b"cubic"}
+"""Names of GridSample's modes before opset 20, and since, which are the only ones that the evaluator knows."""
 MOST_ROUNDS: Final = 100_000
 """Limit for the rounds of an ONNX `Loop` that the host runs, nested loops included."""
 MOST_SECONDS: Final = 600.0
@@ -50,12 +57,17 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
     module, package = NEEDS.get(node.op_type, ("", ""))
     if module and find_spec(module) is None:
         raise NotSupportedError(f"on the host it needs the package {package}: pip install {package}")
-    if node.op_type == "Scan" and next((entry.version for entry in model.opset_import if not entry.domain), 1) < 9:
-        raise NotSupportedError("as it was before opset 9 onnx's evaluator does not compute it: convert the model")
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    version = next((entry.version for entry in model.opset_import if not entry.domain), 1)
+    for operator in _operators(copy.graph):
+        if fault := _find_known_fault(operator, version, copy.graph.input):
+            raise NotSupportedError(fault)
+        _rename_modes(operator, version)
     from onnx.reference import ReferenceEvaluator  # most models have nothing for it
 
     try:
-        evaluator = ReferenceEvaluator(model, new_ops=[_make_bounded_loop()])
+        evaluator = ReferenceEvaluator(copy, new_ops=[_make_bounded_loop()])
     except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
         if not defs.has(node.op_type, node.domain):
             raise NotSupportedError("ONNX has no such operator") from None
@@ -143,14 +155,70 @@ def _make_bounded_loop() -> type[Any]:
     return Loop
 
 
-def find_evaluator_fault(
-    node: Any, opset: Mapping[str, int], arrays: Sequence[Array], foreseen: Mapping[str, Shape]
-) -> str:
-    """Return how the results of onnx's evaluator, `arrays`, are known to be wrong, or ""; `foreseen` are the shapes
-    that the standard infers for them."""
-    if node.op_type == "BatchNormalization" and opset.get(node.domain, 1) < 14:
-        return "statistics of the operand instead of the given ones"
+def find_shape_fault(node: Any, arrays: Sequence[Array], foreseen: Mapping[str, Shape]) -> str:
+    """Return how the results of onnx's evaluator, `arrays`, differ in shape from those that the standard infers
+    (`foreseen`), or ""."""
     for name, array in zip((name for name in node.output if name), arrays, strict=True):
         if foreseen.get(name, array.shape) != array.shape:
-            return f"shape {list(array.shape)}, not {list(foreseen[name])}"
+            return f"onnx's evaluator gives shape {list(array.shape)}, not {list(foreseen[name])}"
     return ""
+
+
+def _operators(graph: Any) -> Iterator[Any]:
+    """Yield the operators of a graph, those of branches and loops included."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _operators(inner)
+
+
+def _attribute(node: Any, name: str, default: Any) -> Any:
+    """Return the value of an attribute of a node, text as bytes; the default where the node leaves it out."""
+    return next((helper.get_attribute_value(entry) for entry in node.attribute if entry.name == name), default)
+
+
+def _find_known_fault(node: Any, version: int, inputs: Sequence[Any]) -> str:
+    """Return how the evaluator is wrong for an operator of this version of the standard, or ""; `inputs` are those of
+    its model, with their shapes."""
+    if node.domain not in ("", "ai.onnx"):
+        return ""
+    if node.op_type == "Constant" and _attribute(node, "sparse_value", None) is not None:
+        return "a sparse tensor"
+    if node.op_type == "Scan" and version < 9:
+        return "as it was before opset 9 onnx's evaluator does not compute it: convert the model"
+    if node.op_type == "BatchNormalization" and version < 14:
+        return "before opset 14 onnx's evaluator takes statistics of the operand instead of the given ones"
+    if node.op_type == "GridSample" and _is_cubic_within_border(node):
+        return "by cubics, with the border as padding, onnx's evaluator bounds the places instead of the elements"
+    if node.op_type in _SOFTMAX and version < 13 and _has_dimensions_behind_axis(node, inputs):
+        return "before opset 13 it is of all dimensions from the axis on, for onnx's evaluator of one"
+    return ""
+
+
+def _is_cubic_within_border(node: Any) -> bool:
+    """Return whether a GridSample is by cubics and repeats the border."""
+    return _attribute(node, "padding_mode", b"") == b"border" and _attribute(node, "mode", b"") in (
+        b"cubic",
+        b"bicubic",
+    )
+
+
+def _has_dimensions_behind_axis(node: Any, inputs: Sequence[Any]) -> bool:
+    """Return whether the operand of a softmax has, or may have, more than one element behind the axis."""
+    axis = _attribute(node, "axis", 1)
+    shapes = {value.name: static_dims(value.type) for value in inputs}
+    shape = shapes.get(node.input[0])
+    if shape is None or not -len(shape) <= axis < len(shape):
+        return True
+    return prod(shape[axis:]) != shape[axis]
+
+
+def _rename_modes(node: Any, version: int) -> None:
+    """Give a GridSample of before opset 20 the evaluator's name of its mode."""
+    if node.op_type != "GridSample" or node.domain not in ("", "ai.onnx") or version >= 20:
+        return
+    mode = _attribute(node, "mode", b"bilinear")
+    others = [entry for entry in node.attribute if entry.name != "mode"]
+    del node.attribute[:]
+    node.attribute.extend([*others, helper.make_attribute("mode", _MODES.get(mode, mode))])

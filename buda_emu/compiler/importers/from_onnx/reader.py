@@ -12,22 +12,24 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import helper, inliner, numpy_helper
+from onnx import helper
 
 from buda_emu.arithmetic.tensor.referenced import Referenced
-from buda_emu.compiler.graph.builder import MOST_ELEMENTS, Builder, printable_name
+from buda_emu.compiler.graph.builder import Builder, printable_name
 from buda_emu.compiler.graph.examples import Examples, in_order
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.arguments import RecordedAttributes, RecordedOperands, refuse_unread
 from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
 from buda_emu.compiler.importers.from_onnx.decided import DecidedShapes
-from buda_emu.compiler.importers.from_onnx.evaluator import evaluate_node, find_evaluator_fault
+from buda_emu.compiler.importers.from_onnx.evaluator import evaluate_node, find_shape_fault
 from buda_emu.compiler.importers.from_onnx.external import (
     iterate_external_tensors,
     load_external_tensors,
     map_large_initializers,
 )
-from buda_emu.compiler.importers.from_onnx.host import RANDOM, leave_to_host, may_leave_to_host, results_of_host
+from buda_emu.compiler.importers.from_onnx.host import RANDOM, Foreseen, HostOperators
+from buda_emu.compiler.importers.from_onnx.initializers import read_initializer
+from buda_emu.compiler.importers.from_onnx.preparation import inputs_of, prepare_model
 from buda_emu.compiler.importers.from_onnx.standard import (
     TYPES,
     captured_names,
@@ -37,6 +39,7 @@ from buda_emu.compiler.importers.from_onnx.standard import (
     has_inner_graph,
     infer_results,
     instantiate_body,
+    may_have_shape,
     schema_of,
     static_dims,
     static_shapes,
@@ -52,97 +55,11 @@ from buda_emu.compiler.importers.operators import (
 )
 from buda_emu.support.errors import BudaError, HostError, UnsupportedError
 
-MOST_OPERATORS: Final = 1 << 17
-"""Limit for the operators of a model after its own functions are inlined, since nested functions grow without bound."""
-
-
-def prepare_model(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
-    """Inline functions, bind open sizes and infer shapes of an onnx.ModelProto. Raise what onnx raises for a broken
-    model."""
-    return _infer_shapes(_bind_open_sizes(_inline_functions(model), inputs, sizes))
-
-
-def _inline_functions(model: Any) -> Any:
-    """Inline the model's own functions. Raise UnsupportedError if the result has too many operators."""
-    if not model.functions:
-        return model
-    functions = {(function.domain, function.name, function.overload): function for function in model.functions}
-    counts: dict[Any, int] = {}
-
-    def operators_of_nodes(nodes: Iterable[Any]) -> int:
-        """Return how many operators nodes, with the graphs in their attributes, become when all functions are
-        inlined."""
-        return sum(
-            operators_of_call((node.domain, node.op_type, node.overload))
-            + sum(operators_of_nodes(function.g.node) for function in node.attribute if function.HasField("g"))
-            for node in nodes
-        )
-
-    def operators_of_call(key: Any) -> int:
-        """Return how many operators a call becomes when it is inlined; an operator that is no function of the model is
-        one. `key`: domain, name and overload."""
-        if key not in functions:
-            return 1
-        if key not in counts:
-            counts[key] = 0  # of one that calls itself, which onnx refuses
-            counts[key] = operators_of_nodes(functions[key].node)
-        return counts[key]
-
-    if operators_of_nodes(model.graph.node) > MOST_OPERATORS:
-        raise UnsupportedError(f"compile: {MOST_OPERATORS:,} operators, and more, with its own functions in place")
-    return inliner.inline_local_functions(model)
-
-
-def _set_open_sizes(value: Any, sizes: OpenSizes) -> None:
-    """Give the symbolic dimensions of an input the sizes that were requested."""
-    for place, dim in enumerate(value.type.tensor_type.shape.dim):
-        if not dim.HasField("dim_value"):
-            size = sizes.of(value.name, place, dim.dim_param)
-            if size is not None:
-                dim.dim_value = size
-
-
-def _bind_open_sizes(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
-    """Replace symbolic sizes by those of example inputs or those that were requested."""
-    if inputs is None and not sizes.given:
-        return model
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    values = _inputs_of(copy)
-    for value in values:
-        _set_open_sizes(value, sizes)
-    examples = in_order(inputs, [value.name for value in values])
-    for value, array in zip(values, examples or (), strict=False):
-        shape = value.type.tensor_type.shape
-        del shape.dim[:]
-        for size in np.shape(array):
-            shape.dim.add().dim_value = size
-    return copy
-
-
-def _inputs_of(model: Any) -> list[Any]:
-    """Return the inputs that a call of the model gives: those without an initializer."""
-    initializer_names = {entry.name for entry in model.graph.initializer}
-    return [entry for entry in model.graph.input if entry.name not in initializer_names]
-
 
 def _examples_by_label(model: Any, inputs: Examples) -> dict[str, Any]:
     """Return the example inputs by the names of the model's inputs, none without examples."""
-    names = [value.name for value in _inputs_of(model)]
+    names = [value.name for value in inputs_of(model)]
     return dict(zip(names, in_order(inputs, names) or (), strict=False))
-
-
-def _infer_shapes(model: Any) -> Any:
-    """Return a model with the shapes of its values inferred; unchanged if it exceeds a gigabyte or an input has a size
-    beyond any tensor."""
-    if model.ByteSize() > 1 << 30:
-        return model  # beyond what protobuf can hand over; exporters state the shapes
-    sizes = (
-        dim.dim_value for dim in chain.from_iterable(value.type.tensor_type.shape.dim for value in model.graph.input)
-    )
-    if max(sizes, default=0) > MOST_ELEMENTS:
-        return model  # no tensor is as large, which is said below: onnx would take memory for it
-    return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
 class OnnxOrigin:
@@ -261,6 +178,7 @@ class _Reader:
         for value in (*model.graph.value_info, *model.graph.output):
             self._shapes[value.name] = static_dims(value.type)
         self._types: dict[str, str] = {}
+        self._host = HostOperators(self._b, model)
         self._refused = Refusals()
         self._host_takes_all = True  # whether the host could compute every operator that is refused
         self._line = ""
@@ -272,10 +190,10 @@ class _Reader:
         """Read the model and return its graph. Raises UnsupportedError that lists all constructs that are not
         supported."""
         graph = self._model.graph
-        if graph.sparse_initializer:
-            self._refuse("sparse initializers", "")
         self._check_names(graph)
         values: dict[str, Node | None] = {}
+        for sparse in graph.sparse_initializer:
+            values[sparse.values.name] = self._refuse("sparse initializers", sparse.values.name)
         for tensor in graph.initializer:
             values[tensor.name] = self._initializer(tensor)
         for value in graph.input:
@@ -296,7 +214,7 @@ class _Reader:
 
     def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
         """Declare the model's outputs from the `values` by name. Raise HostError for one that no node computes, or that
-        is declared with another kind of type."""
+        is declared with another kind of type or another shape."""
         self._require_defined(values, [value.name for value in outputs], "outputs")
         for value in outputs:
             node = values.get(value.name)
@@ -306,11 +224,19 @@ class _Reader:
             elif node is not None and 0 in node.shape:
                 self._refuse("an output without elements", value.name)
             elif node is not None:
-                inferred = self._types.get(value.name, dtype)
-                if type_family(dtype) != type_family(inferred):
-                    context = f"compile: {self._graph.name}: output '{printable_name(value.name)}'"
-                    raise HostError(f"{context} is declared as {dtype}, but its source gives {inferred}")
+                self._check_declaration(value, dtype, node.shape)
                 self._graph.outputs.append(Output(value.name, node.name, dtype))
+
+    def _check_declaration(self, value: Any, dtype: str, shape: tuple[int, ...]) -> None:
+        """Raise HostError for an output whose value is of another kind of type, or of another shape, than the model
+        declares."""
+        context = f"compile: {self._graph.name}: output '{printable_name(value.name)}' is declared as"
+        inferred = self._types.get(value.name, dtype)
+        if type_family(dtype) != type_family(inferred):
+            raise HostError(f"{context} {dtype}, but its source gives {inferred}")
+        if not may_have_shape(value.type, shape):
+            sizes = [dim.dim_value if dim.HasField("dim_value") else "?" for dim in value.type.tensor_type.shape.dim]
+            raise HostError(f"{context} [{', '.join(map(str, sizes))}], but its source gives {list(shape)}")
 
     def _check_names(self, graph: Any) -> None:
         """Raise HostError if two values have one name, since a reference to it would be ambiguous."""
@@ -326,17 +252,16 @@ class _Reader:
 
     def _initializer(self, tensor: Any) -> Node | None:
         """Add an initializer as a constant, those in `_references` without reading their file; None if its element type
-        is not supported, which is noted."""
+        is not supported, which is noted. Raise HostError for one that is broken."""
         if tensor.name in self._references:
             return self._b.constant(self._references[tensor.name], name=tensor.name)
         try:
-            array = numpy_helper.to_array(tensor)
-        except (TypeError, ValueError, KeyError) as error:
-            self._refuse(f"initializer of type {tensor.data_type} ({error})", tensor.name)
-            return None
-        if array.dtype.name not in TYPES:
-            return self._refuse(f"initializer of type {array.dtype}", tensor.name)
-        return self._b.constant(array, name=tensor.name)
+            return self._b.constant(read_initializer(tensor), name=tensor.name)
+        except NotSupportedError as error:
+            return self._refuse(str(error), tensor.name)
+        except ValueError as error:
+            context = f"compile: {self._graph.name}: initializer '{printable_name(tensor.name)}'"
+            raise HostError(f"{context}: {error}") from None
 
     def _input(self, value: Any) -> Node | None:
         """Add an input of the model; None if its element type or shape is not supported, which is noted."""
@@ -432,7 +357,7 @@ class _Reader:
                 if node.op_type not in ONNX:
                     raise
         if node.op_type in self._on_host:
-            return self._leave_to_host(node, values, result_types)
+            return self._host.leave(node, values, Foreseen(result_types, self._shapes))
         if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
             results = self._call_handler(node, inputs)
             named_results = zip(node.output, results, strict=False)
@@ -512,22 +437,15 @@ class _Reader:
             with suppress(UnsupportedError):
                 return self._inline(node, body, inputs, within or self._b.scope)
         text = printable_name(str(error), _SENTENCE)
+        foreseen = Foreseen(result_types, self._shapes)
         if REFUSED in self._on_host and not within and node.op_type not in RANDOM:
             try:
-                return self._leave_to_host(node, values, result_types, text or "no operator of the device")
+                return self._host.leave(node, values, foreseen, text or "no operator of the device")
             except NotSupportedError as other:
                 text = "; ".join(filter(None, (text, str(other))))
         elif not within:
-            self._host_takes_all &= may_leave_to_host(node, self._model, result_types, self._shapes)
+            self._host_takes_all &= self._host.may_compute(node, foreseen)
         raise NotSupportedError(text)
-
-    def _leave_to_host(
-        self, node: Any, values: Mapping[str, Node | None], result_types: Mapping[str, Any], reason: str = "asked for"
-    ) -> Sequence[Node | None]:
-        """Leave a node to onnx's evaluator when the model runs. Raise NotSupportedError if the host cannot compute
-        it."""
-        results = results_of_host(node, self._model, result_types, self._shapes)
-        return leave_to_host(self._b, node, self._model, values, results, reason)
 
     def _fold(
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]
@@ -543,8 +461,8 @@ class _Reader:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the evaluator cannot do
             raise NotSupportedError(f"of constants: {error}") from None
-        if fault := find_evaluator_fault(node, self._opset, arrays, foreseen):
-            raise NotSupportedError(f"of constants: onnx's evaluator gives {fault}")
+        if fault := find_shape_fault(node, arrays, foreseen):
+            raise NotSupportedError(f"of constants: {fault}")
         constants: dict[str, Node | None] = {}
         for name, array in zip((name for name in node.output if name), arrays, strict=True):
             if array.dtype.name not in TYPES:
