@@ -540,6 +540,20 @@ def test_values_that_are_not_finite_are_replaced():
     agrees_exactly_where_not_finite(lambda x: (torch.nanmean(x), torch.nansum(x)), holes)
 
 
+def test_infinities_that_become_the_largest_float_are_2_to_the_126():
+    """Shown by an output they are infinities still (deviations.md)."""
+
+    class Bounded(torch.nn.Module):
+        def forward(self, x):
+            bounded = torch.nan_to_num(x)
+            return bounded, bounded * 2.0**-100
+
+    compiled = be.compile(Bounded(), (torch.ones(3),), effort="low")
+    whole, scaled = compiled(np.array([np.inf, -np.inf, np.nan], np.float32))
+    np.testing.assert_array_equal(whole, [np.inf, -np.inf, 0])
+    np.testing.assert_array_equal(scaled, [2.0**26, -(2.0**26), 0])
+
+
 def test_angles_of_all_quadrants_axes_and_infinities():
     inf = torch.inf
     y = torch.tensor([0, 0, 1, -1, 0, 1, -1, -1, inf, -inf, inf, 3, -3, 1e-20, 2e5])
