@@ -376,8 +376,14 @@ def broken(change):
             lambda graph: graph.node[0].input.reverse(),
             r"h0: MatMul cannot be: Incompatible dim.* \(operands \[16, 24\], \[4, 16\]\)",
         ),
-        (lambda graph: graph.initializer[0].dims.__setitem__(0, 15), "of type 1 .*first at w"),
-        (lambda graph: setattr(graph.initializer[0], "data_type", 99), "of type 99"),
+        (
+            lambda graph: graph.initializer[0].dims.__setitem__(0, 15),
+            r"initializer 'w': \d+ bytes for float32 of shape",
+        ),
+        (
+            lambda graph: setattr(graph.initializer[0], "data_type", 99),
+            "initializer 'w': 99 is the number of no element type",
+        ),
         (
             lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", 99),
             "input of type 99: 1 time, first at x",
