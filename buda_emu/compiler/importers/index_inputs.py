@@ -57,10 +57,10 @@ def _input_read(graph: Graph, node: Node) -> _Read | None:
     ignored: int | None = None
     while node.op != "input":
         if node.op == "where" and ignored is None:
-            kept = _kept_by(graph, node)
-            if kept is None:
+            selection = _selection_of(graph, node)
+            if selection is None:
                 return None
-            node, ignored = kept
+            node, ignored = selection
         elif node.op in _MOVES and node.op != "linear":
             steps.append(node)
             node = graph[node.inputs[0]]
@@ -71,18 +71,18 @@ def _input_read(graph: Graph, node: Node) -> _Read | None:
     return _Read(node, steps, ignored)
 
 
-def _kept_by(graph: Graph, node: Node) -> tuple[Node, int] | None:
+def _selection_of(graph: Graph, node: Node) -> tuple[Node, int] | None:
     """Return the operand that a `where` keeps unless it has one value, and that value; None for any other `where`."""
     condition, first, second = (graph[name] for name in node.inputs)
-    kept, other = {"not_equal": (first, second), "equal": (second, first)}.get(condition.op, (None, None))
-    if kept is None or other is None or other.op != "constant" or kept.shape != node.shape:
+    indices, other = {"not_equal": (first, second), "equal": (second, first)}.get(condition.op, (None, None))
+    if indices is None or other is None or other.op != "constant" or indices.shape != node.shape:
         return None
     compared = [graph[name] for name in condition.inputs]
     constants = [operand for operand in compared if operand.op == "constant" and operand.value.size == 1]
-    same = [operand for operand in compared if _root(graph, operand) == _root(graph, kept)]
+    same = [operand for operand in compared if _root(graph, operand) == _root(graph, indices)]
     if len(constants) != 1 or not same:
         return None
-    return kept, int(constants[0].value.reshape(-1)[0])
+    return indices, int(constants[0].value.reshape(-1)[0])
 
 
 def _root(graph: Graph, node: Node) -> str:

@@ -270,11 +270,10 @@ def test_a_held_value_under_the_name_of_an_input_is_its_default():
 
 
 @pytest.mark.parametrize("shape", [[9, 9], [2, 4], [2], [], [2, 3, 1], ["n", 4]], ids=str)
-def test_an_output_of_another_shape_than_the_model_declares(shape):
+def test_an_output_of_another_shape_than_the_model_declares_has_its_own(shape):
     proto = model([RELU])
     proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, shape))
-    with pytest.raises(HostError, match=r"output 'z' is declared as \[.*\], but its source gives \[2, 3\]"):
-        be.compile(proto)
+    np.testing.assert_array_equal(run(proto, X)[0], np.maximum(X, 0))
 
 
 @pytest.mark.parametrize("shape", [[2, 3], ["n", 3], [None, None]], ids=str)
@@ -289,9 +288,6 @@ def test_example_inputs_of_another_shape_change_that_of_the_outputs():
     proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3]))
     taller = np.concatenate([X, X])
     np.testing.assert_array_equal(be.compile(proto, (taller,))(taller)[0], np.maximum(taller, 0))
-    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, [9, 9]))
-    with pytest.raises(HostError, match=r"declared as \[9, 9\]"):
-        be.compile(proto, (X,))
 
 
 # ------------------------------------------------------------------------------------------------ versions, tensors

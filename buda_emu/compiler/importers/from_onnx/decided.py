@@ -65,8 +65,8 @@ class DecidedShapes:
         if None in values:
             if decision.stated is None:
                 raise NotSupportedError(refusal)
-            wanted = _values_for(decision.operator, decision.shape, decision.stated, len(values))
-            values = [want if value is None else value for value, want in zip(values, wanted, strict=True)]
+            fitting = _values_for(decision.operator, decision.shape, decision.stated, len(values))
+            values = [fit if value is None else value for value, fit in zip(values, fitting, strict=True)]
         example = tuple(value for value in values if value is not None)
         try:
             rule = replace(rule, example=example, gives=rule.shape_by(example))

@@ -34,7 +34,7 @@ class _Results(NamedTuple):
 
 
 class Foreseen(NamedTuple):
-    """What is known of the results of a node before it is computed, by name: the types that the standard infers, and
+    """The results of a node before it is computed, by name: the types that the standard infers, and
     the shapes that the model states."""
 
     inferred: Mapping[str, Any]
@@ -71,7 +71,7 @@ class HostOperators:
         signature = {name: (operand.shape, operand.dtype) for name, operand in operands.items()}
         node_model = make_node_model(node, signature, self._model)
         run = make_evaluator(node_model)
-        if _is_tried(node, list(operands.values()), results):
+        if _allows_trial(node, list(operands.values()), results):
             self._try(node, list(operands.values()), run, static_shapes(foreseen.inferred))
         work = {
             "kind": node.op_type,
@@ -134,7 +134,7 @@ class HostOperators:
         raise NotSupportedError(f"on the host: {first_error}")
 
 
-def _is_tried(node: Any, operands: Sequence[Node], results: _Results) -> bool:
+def _allows_trial(node: Any, operands: Sequence[Node], results: _Results) -> bool:
     """Return whether a node can be tried with made-up values: it is small, and no operand behind the first has unknown
     whole numbers, which are axes or sizes in many operators. What a branch or a loop costs is not known before."""
     if has_inner_graph(node):

@@ -137,16 +137,6 @@ def static_dims(kind: Any) -> Shape | None:
     return None
 
 
-def may_have_shape(kind: Any, shape: Shape) -> bool:
-    """Return whether a value of an onnx.TypeProto may have a shape: its open sizes are any."""
-    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
-        return True
-    dims = kind.tensor_type.shape.dim
-    if len(dims) != len(shape):
-        return False
-    return all(not dim.HasField("dim_value") or dim.dim_value == size for dim, size in zip(dims, shape, strict=True))
-
-
 def element_type(kind: Any) -> str:
     """Return numpy's name of the elements of an onnx.TypeProto, "" if it is no tensor, or the number of an unknown
     type."""

@@ -233,11 +233,11 @@ def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     if not lines:
         return repr(error)
-    found, unknown, _ = lines[0].partition(_UNKNOWN_TYPE)
-    if unknown:
+    beginning, unknown_type, _ = lines[0].partition(_UNKNOWN_TYPE)
+    if unknown_type:
         return (
-            f"{found}{unknown}: let the model return tensors, or tuples and dicts of them; a model of transformers "
-            "does without its cache if the example inputs are a dict with use_cache=False"
+            f"{beginning}{unknown_type}: let the model return tensors, or tuples and dicts of them; a model of "
+            "transformers does without its cache if the example inputs are a dict with use_cache=False"
         )
     return lines[0]
 
@@ -516,8 +516,8 @@ def _names_of_sizes(program: Any, names: Mapping[str, str]) -> dict[tuple[str, i
             continue
         for place, size in enumerate(value.shape):
             shape_env = getattr(getattr(size, "node", None), "shape_env", None)
-            known = getattr(shape_env, "source_name_to_debug_name", {})
-            word = known.get(f"L['{names[node.name]}'].size()[{place}]", "")
+            names_by_source = getattr(shape_env, "source_name_to_debug_name", {})
+            word = names_by_source.get(f"L['{names[node.name]}'].size()[{place}]", "")
             if word:
                 words[node.name, place] = word
     return words
