@@ -22,10 +22,25 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.screen import harmless, on_one_line, plain
 
 if TYPE_CHECKING:
+    from buda_emu.app.cli.parser import ExampleParser
     from buda_emu.testing.verify.result import CaseResult
 
 _OPTION = "buda_emu"
 _INI = "buda_emu_netlists"
+_ANY_NETLIST = "netlist.yaml"  # stands for a netlist where options are examined; it is not read
+EFFECTIVE: Final = frozenset({
+    "precision", "expected", "reference", "compare", "defaults", "seed", "arch", "program", "param", "memory_limit",
+    "cache", "allow_pickle", "per_op", "perf", "threshold", "config",
+})  # fmt: skip
+"""Arguments of `buda-emu test` that have an effect on a test of pytest; all others are refused."""
+_VERB_INSTEAD = "only `buda-emu test` has it"
+_OWN = "pytest has its own"
+_INSTEAD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("k", "lf", "maxfail", "durations", "junitxml", "verbose", "quiet", "color"), _OWN),
+    "path": "pytest takes paths on its own command line",
+    "workers": "pytest-xdist has -n",
+}
+"""What pytest has instead of an argument that is refused."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,28 +53,79 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse options that `buda-emu test` does not take, once and before any test."""
+    """Refuse folders that do not exist, and options without an effect on a test, once and before any test."""
+    _require_folders(config)
     options = str(config.getoption(_OPTION))
     if not options:
         return
     try:
-        _parse_options(options, "")
+        _require_effect(options)
     except (ValueError, OSError, HostError) as error:
         raise pytest.UsageError(f"--buda-emu={options}: {error}") from None
     except SystemExit:  # argparse has printed what is wrong
         raise pytest.UsageError(f"--buda-emu={options}: these are no options of `buda-emu test`") from None
 
 
+def _require_folders(config: pytest.Config) -> None:
+    """Raise UsageError if a folder of the ini option does not exist or is a file."""
+    folders: list[str] = config.getini(_INI)
+    for folder in folders:
+        path = config.rootpath / folder
+        if path.is_dir():
+            continue
+        reason = "is a file, not a folder" if path.exists() else "does not exist"
+        raise pytest.UsageError(f"{_INI}: {_shown_name(str(path))} {reason}")
+
+
+def _require_effect(options: str) -> None:
+    """Raise HostError for options of the verb `test` that mean nothing to a test of pytest, and for a reference or a
+    file of defaults that cannot be read; otherwise as `_parse_options`."""
+    words = _command_line(options, _ANY_NETLIST)
+    parser = _configured_parser(words)
+    args = parser.parse_args(words)
+    defaults = parser.parse_args(_command_line("", _ANY_NETLIST))
+    refusals: list[str] = []
+    for name, value in vars(args).items():
+        if name not in EFFECTIVE and value != getattr(defaults, name):
+            refusals.append(f"{_spelling(parser.below['test'], name)} ({_INSTEAD.get(name, _VERB_INSTEAD)})")
+    if refusals:
+        raise HostError(f"without effect in pytest: {', '.join(refusals)}")
+    if args.reference is not None or args.defaults is not None:
+        from buda_emu.app.cli.verbs.test import make_cases
+
+        make_cases(args, [_ANY_NETLIST])
+
+
+def _spelling(parser: "ExampleParser", name: str) -> str:
+    """Return an argument as it is written on the command line, with its other spellings: `-x/--maxfail`."""
+    spellings: list[str] = []
+    for action in parser.arguments:
+        if action.dest == name:
+            spellings += action.option_strings or [str(action.metavar)]
+    return "/".join(spellings)
+
+
 def _parse_options(options: str, name: str) -> argparse.Namespace:
     """Parse options of the verb `test`, for the netlist `name`, with the settings of the project. Raises ValueError for
     an open quote, SystemExit as argparse does, and OSError and HostError for settings that cannot be read."""
+    words = _command_line(options, name)
+    return _configured_parser(words).parse_args(words)
+
+
+def _command_line(options: str, name: str) -> list[str]:
+    """Return the words of a command that tests the netlist `name`. Raises ValueError for an open quote."""
+    return ["test", *shlex.split(options), "--", name]
+
+
+def _configured_parser(words: list[str]) -> "ExampleParser":
+    """Return the parser of the verb `test` with the settings of the project as defaults. Raises OSError and HostError
+    for settings that cannot be read."""
     from buda_emu.app.cli.config import configure
     from buda_emu.app.cli.main import VERBS, build_parser
 
-    words = ["test", *shlex.split(options), "--", name]
     parser = build_parser("test")
     configure(parser.below["test"], "test", VERBS, words)
-    return parser.parse_args(words)
+    return parser
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "NetlistFile | None":
@@ -166,16 +232,29 @@ class NetlistItem(pytest.Item):
         )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the outputs that differ, or the error, and the command that shows more."""
+        """Return the outputs that differ, with the figures and ops that the options ask for, or the error, and the
+        command that shows more."""
         error = excinfo.value
+        if isinstance(error, (HostError, OSError)):  # of the settings or options: no netlist has been run
+            return _encodable(harmless(plain(str(error))))
         if not isinstance(error, NetlistFailureError):
             return super().repr_failure(excinfo, style)
-        from buda_emu.report.terminal.testing import case_lines, outputs_table
+        from buda_emu.report.terminal.testing import (
+            case_lines,
+            first_bad_lines,
+            outputs_table,
+            per_op_table,
+            performance_table,
+        )
 
         result = error.result
         lines = [*case_lines(result)]
         if result.outputs:
             lines += ["", outputs_table(result)]
+        if result.performance:
+            lines += ["", performance_table(result)]
+        if result.ops:
+            lines += ["", per_op_table(result.ops), *first_bad_lines(result)]
         return _encodable(harmless(plain("\n".join([*lines, "", result.command]))))
 
     def reportinfo(self) -> tuple[Path, None, str]:

@@ -9,6 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from buda_emu.app.cli.main import build_parser
+from buda_emu.app.cli.verbs.test import make_cases
+from buda_emu.app.pytest_plugin import EFFECTIVE, pytest_configure
 from shared_files import ROOT
 
 
@@ -130,3 +133,88 @@ def test_options_that_the_verb_does_not_take_are_refused_before_any_test(run, op
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert f"--buda-emu={options}: " in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+class OptionsOnly:
+    """The part of pytest's configuration that has options of `--buda-emu`, and no folders."""
+
+    def __init__(self, options):
+        self.options = options
+
+    def getoption(self, _):
+        return self.options
+
+    def getini(self, _):
+        return []
+
+
+VALUES = {"shard": "1/3", "param": "a=1", "reference": ".", "defaults": "file.yaml", "config": "file.toml"}
+ACTIONS = [action for action in build_parser("test").below["test"].arguments if action.dest != "help"]
+
+
+def words_of(action):
+    """Words that give an argument another value than its default."""
+    words = list(action.option_strings[-1:])
+    if action.nargs == 0:
+        return words
+    value = VALUES.get(action.dest, "7")
+    if action.choices is not None:
+        value = next(choice for choice in action.choices if choice != action.default)
+    return [*words, value]
+
+
+def spelled(action):
+    return (action.option_strings or [action.metavar])[-1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "file.yaml").write_text("a: 1\n")
+    (tmp_path / "file.toml").write_text("[test]\nseed = 5\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("action", [a for a in ACTIONS if a.dest not in EFFECTIVE], ids=spelled)
+def test_options_without_effect_are_refused_by_name(action, folder):
+    options = " ".join(words_of(action))
+    with pytest.raises(pytest.UsageError) as refusal:
+        pytest_configure(OptionsOnly(options))
+    said = str(refusal.value).removeprefix(f"--buda-emu={options}: ")
+    assert said.startswith("without effect in pytest: ")
+    assert spelled(action) in said.split(": ", 1)[1]
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("action", [a for a in ACTIONS if a.dest in EFFECTIVE], ids=spelled)
+def test_other_options_reach_the_test(action, folder):
+    from buda_emu.app.pytest_plugin import _parse_options
+
+    options = " ".join(words_of(action))
+    pytest_configure(OptionsOnly(options))
+    assert make_cases(_parse_options(options, "a.yaml"), ["a.yaml"]) != make_cases(
+        _parse_options("", "a.yaml"), ["a.yaml"]
+    )
+
+
+def test_the_document_names_the_possible_options():
+    text = (ROOT / "docs" / "netlists" / "ci.md").read_text()
+    possible = text.partition("Possible are those")[2].partition("All others")[0]
+    spellings = {spelled(action) for action in ACTIONS if action.dest in EFFECTIVE}
+    assert set(re.findall(r"`(-[^`]+)`", possible)) == spellings
+
+
+@pytest.mark.parametrize("options", ["--reference nowhere", "--defaults nowhere.yaml"])
+def test_files_that_are_not_there_are_refused_before_any_test(options, run):
+    done = run("netlists", "-q", f"--buda-emu={options}")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert options.split()[1] in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("name", "reason"), [("nowhere", "does not exist"), ("data/matmul.yaml", "is a file")])
+def test_a_configured_folder_that_is_none_is_refused(name, reason, run, place):
+    done = run("tests", "-q", "-o", f"buda_emu_netlists=data {name}".replace(" ", "\n"))
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"buda_emu_netlists: {place / name} {reason}" in done.stderr
