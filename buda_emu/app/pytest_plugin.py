@@ -91,9 +91,15 @@ def _require_effect(options: str) -> None:
     if refusals:
         raise HostError(f"without effect in pytest: {', '.join(refusals)}")
     if args.reference is not None or args.defaults is not None:
-        from buda_emu.app.cli.verbs.test import make_cases
+        _make_cases(args, _ANY_NETLIST)
 
-        make_cases(args, [_ANY_NETLIST])
+
+def _make_cases(args: argparse.Namespace, name: str) -> Any:
+    """Return the cases of `buda-emu test` for a netlist. Raises HostError for files of the options that cannot be
+    read."""
+    from buda_emu.app.cli.verbs.test import make_cases
+
+    return make_cases(args, [name])
 
 
 def _spelling(parser: "ExampleParser", name: str) -> str:
@@ -221,11 +227,10 @@ class NetlistItem(pytest.Item):
     def _case(self) -> Any:
         """Return the netlist as a case of `buda-emu test`, with this process's share of threads and memory: with
         pytest-xdist, other processes test beside this one."""
-        from buda_emu.app.cli.verbs.test import make_cases
         from buda_emu.emulator.options import share_of_machine
 
         name = os.path.relpath(self.path)
-        (case,) = make_cases(_parse_options(str(self.config.getoption(_OPTION)), name), [name])
+        (case,) = _make_cases(_parse_options(str(self.config.getoption(_OPTION)), name), name)
         processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
         return replace(
             case, settings=replace(case.settings, machine=share_of_machine(case.settings.machine, processes))
