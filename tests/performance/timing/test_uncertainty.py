@@ -19,7 +19,6 @@ from buda_emu.performance.timing.uncertainty import (
     interval_of,
     interval_of_difference,
 )
-from buda_emu.support.errors import InternalError
 from fit_op_cost import is_held_out
 from shared_files import SHARED
 
@@ -107,7 +106,7 @@ def test_what_a_chip_has_no_rows_of_takes_those_of_all_chips():
     assert error_family("blackhole reduce, another chip").name == "any chip ops, another chip"
     assert error_family("grayskull DRAM channels").name == "any chip DRAM channels"
     assert error_family("wormhole loading of epochs").name == "any chip loading of epochs"
-    with pytest.raises(InternalError, match="no errors for blackhole poetry"):
+    with pytest.raises(KeyError, match="no errors for blackhole poetry"):
         error_family("blackhole poetry")
 
 
