@@ -45,7 +45,7 @@ def _require_sizes(sizes: Sequence[int], least: int = 0) -> None:
         raise ValueError(f"a size of {min(sizes)}")
 
 
-def _shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
+def shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
     """Return the shape of ONNX's Reshape. Raises ValueError for sizes of another number of elements."""
     _require_sizes(values, -1)
     sizes = list(values)
@@ -67,7 +67,7 @@ def _shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> 
     return tuple(sizes)
 
 
-def _shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+def shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool = False) -> Shape:
     """Return the shape of Squeeze. Raises ValueError for an axis that is longer than 1."""
     removed = _places(values, len(shape))
     longer = [place for place in sorted(removed) if shape[place] != 1]
@@ -76,7 +76,7 @@ def _shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     return tuple(size for place, size in enumerate(shape) if place not in removed)
 
 
-def _shape_of_unsqueeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
+def shape_of_unsqueeze(shape: Shape, values: Sequence[int], _: bool = False) -> Shape:
     """Return the shape of Unsqueeze. Raises ValueError for an axis that occurs twice."""
     rank = len(shape) + len(values)
     inserted = _places(values, rank)
@@ -118,9 +118,9 @@ def _shape_of_constant(_: Shape, values: Sequence[int], __: bool) -> Shape:
 
 
 RESULTS: Final[Mapping[str, Callable[[Shape, Sequence[int], bool], Shape]]] = {
-    "Reshape": _shape_of_reshape,
-    "Squeeze": _shape_of_squeeze,
-    "Unsqueeze": _shape_of_unsqueeze,
+    "Reshape": shape_of_reshape,
+    "Squeeze": shape_of_squeeze,
+    "Unsqueeze": shape_of_unsqueeze,
     "Expand": _shape_of_expand,
     "Tile": _shape_of_tile,
     "ConstantOfShape": _shape_of_constant,

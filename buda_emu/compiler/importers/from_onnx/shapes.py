@@ -23,6 +23,7 @@ from buda_emu.compiler.importers.operators import (
     scatter_slices,
     table_rows,
 )
+from buda_emu.emulator.image.shape_rules import shape_of_reshape, shape_of_squeeze, shape_of_unsqueeze
 
 
 def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
@@ -68,14 +69,16 @@ def reshape(call: Call) -> Node:
             sizes = np.asarray(call.attr("shape"))
         else:
             sizes = operand
-        return reshape_to(call, x, _requested_shape(x, sizes.tolist(), allows_zero))
+        return reshape_to(call, x, shape_of_reshape(x.shape, sizes.tolist(), not allows_zero))
     if operand is None:
         axes = call.attr("axes")
     else:
         axes = operand.reshape(-1).tolist()
-    if call.op == "Squeeze":
-        return reshape_to(call, x, _squeezed_shape(x, axes))
-    return reshape_to(call, x, _unsqueezed_shape(x, axes))
+    if call.op == "Unsqueeze":
+        return reshape_to(call, x, shape_of_unsqueeze(x.shape, axes))
+    if axes is None:
+        axes = [place for place, size in enumerate(x.shape) if size == 1]
+    return reshape_to(call, x, shape_of_squeeze(x.shape, axes))
 
 
 def _flat_shape(call: Call, x: Node) -> tuple[int, int]:
@@ -84,30 +87,6 @@ def _flat_shape(call: Call, x: Node) -> tuple[int, int]:
     if axis != len(x.shape):
         axis = dim_of(axis, len(x.shape))
     return prod(x.shape[:axis]), prod(x.shape[axis:])
-
-
-def _requested_shape(x: Node, sizes: Sequence[int], allows_zero: bool) -> tuple[int, ...]:
-    """Return the shape of `Reshape`: a 0 keeps the operand's size unless zeros are allowed, a -1 is worked out."""
-    shape = [x.shape[place] if size == 0 and not allows_zero else int(size) for place, size in enumerate(sizes)]
-    others = prod(size for size in shape if size != -1)
-    return tuple(prod(x.shape) // others if size == -1 else size for size in shape)
-
-
-def _squeezed_shape(x: Node, axes: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the shape without some axes, or without all of size 1 if none are given."""
-    if axes is None:
-        removed = {place for place, size in enumerate(x.shape) if size == 1}
-    else:
-        removed = {dim_of(axis, len(x.shape)) for axis in axes}
-    return tuple(size for place, size in enumerate(x.shape) if place not in removed)
-
-
-def _unsqueezed_shape(x: Node, axes: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape with axes of size 1 inserted at places of the result."""
-    rank = len(x.shape) + len(axes)
-    inserted = {dim_of(axis, rank) for axis in axes}
-    sizes = iter(x.shape)
-    return tuple(1 if place in inserted else next(sizes) for place in range(rank))
 
 
 @onnx_op("Transpose")
