@@ -1,6 +1,7 @@
 """Indices that are inputs of a model: which of them the host picks rows by, and which it only checks, because the
 device computes with them, as the losses of a training do with labels."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -8,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Node
+from buda_emu.compiler.graph.graph import Array, Graph, Node
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.emulator.image.index_range import IndexRange
 
@@ -97,12 +98,16 @@ def _elements(read: _Read) -> tuple[int, ...]:
     count = prod(read.source.shape)
     picked: Any = np.arange(count).reshape(read.source.shape)
     for step in reversed(read.steps):
-        reference = front_op(step.op).reference
-        if reference is None:
-            picked = Builder(Graph()).emit(step.op, picked, **step.attrs).value
-        else:
-            picked = np.asarray(reference(picked, **step.attrs))
+        picked = move_elements(step, [picked])
     numbers = np.unique(picked)
     if numbers.size == count:
         return ()
     return tuple(map(int, numbers))
+
+
+def move_elements(node: Node, operands: Sequence[Array]) -> Array:
+    """Return the result of an op that only moves elements, for the numbers of elements in place of its operands."""
+    reference = front_op(node.op).reference
+    if reference is None:  # products with zeros and ones, whose sums are exact: the numbers are small
+        return np.asarray(Builder(Graph()).emit(node.op, *operands, **node.attrs).value)
+    return np.asarray(reference(*operands, **node.attrs))

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node
-from buda_emu.compiler.graph.registry import front_op
+from buda_emu.compiler.importers.index_inputs import move_elements
 from buda_emu.compiler.importers.operators import NotSupportedError
 from buda_emu.emulator.image.shape_rules import CONSTANT, DecidingInput, Element, Shape, ShapeRule, decides_shapes
 from buda_emu.support.checker.text import plural
@@ -111,7 +110,7 @@ class DecidedShapes:
                 elements = [Element(CONSTANT, int(value)) for value in np.asarray(node.value).reshape(-1)]
             else:
                 operands = [places[name] for name in node.inputs]
-                places[node.name] = _move(node, operands)
+                places[node.name] = np.rint(move_elements(node, operands)).astype(np.int64).reshape(node.shape)
                 continue
             places[node.name] = np.arange(len(table), len(table) + len(elements)).reshape(node.shape)
             table += elements
@@ -142,16 +141,6 @@ class DecidedShapes:
             rules = tuple(rule for rule in self._rules if rule.inputs[0].label == label)
             if rules:
                 self._graph.nodes[node.name] = replace(node, attrs={**node.attrs, "rules": rules})
-
-
-def _move(node: Node, operands: Sequence[Array]) -> Array:
-    """Return the result of an op that moves elements."""
-    reference = front_op(node.op).reference
-    if reference is not None:
-        moved = reference(*operands, **node.attrs)
-    else:  # products with zeros and ones, whose sums are exact: places are small numbers
-        moved = Builder(Graph()).emit(node.op, *operands, **node.attrs).value
-    return np.rint(moved).astype(np.int64).reshape(node.shape)
 
 
 def _values_for(operator: str, shape: Shape, gives: Shape, count: int) -> list[int]:
