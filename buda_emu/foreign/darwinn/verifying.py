@@ -133,7 +133,7 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
     The order of weights on the device is not public: their bytes are counted, biases searched. Raises PackageError for
     bytes that are no model, HostError for a compiled model, OSError for a file that cannot be opened.
     """
-    twin = _uncompiled(model)
+    twin = _require_runnable_twin(model)
     pairing = pair(package.main, twin.graph)
     operations: list[Operation] = list(twin.graph.operations)
     if not pairing.problems:
@@ -153,7 +153,7 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
     )
 
 
-def _uncompiled(model: "Twin | Source") -> Twin:
+def _require_runnable_twin(model: "Twin | Source") -> Twin:
     """Return an uncompiled model that runs. Raises HostError for a compiled one, whose operators stand in a package."""
     if isinstance(model, Twin):
         twin = model
@@ -230,7 +230,7 @@ def run(
             "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not "
             "public, so the package alone gives no outputs, and none are invented"
         )
-    twin = _uncompiled(reference)
+    twin = _require_runnable_twin(reference)
     main = package.main
     if main.batch_size != 1:
         raise UnsupportedError(f"run of a package with batch size {main.batch_size}")

@@ -49,7 +49,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
         or _synonym(word, candidates)
         or _beginning(word, candidates)
         or _closest(word, candidates)
-        or _shortened(word, candidates)
+        or _abbreviation_of(word, candidates)
     )
 
 
@@ -145,7 +145,7 @@ def _beginning(word: str, words: list[str]) -> str:
     return matches.pop() if len(matches) == 1 else ""
 
 
-def _shortened(word: str, words: list[str]) -> str:
+def _abbreviation_of(word: str, words: list[str]) -> str:
     """Return the only word of as many parts, between underscores and hyphens, each of which begins as that of this word
     does and as long as the shorter goes; "" where there is none or several are."""
     parts = _parts(word)

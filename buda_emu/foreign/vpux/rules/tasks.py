@@ -326,11 +326,11 @@ def _find_circle(program: Program) -> list[int]:
                 return path[path.index(barrier) :]
             elif barrier not in finished:
                 path.append(barrier)
-                waiting.append(iter(_awaited(program, barrier)))
+                waiting.append(iter(_barriers_before(program, barrier)))
     return []
 
 
-def _awaited(program: Program, barrier: int) -> list[int]:
+def _barriers_before(program: Program, barrier: int) -> list[int]:
     """Return the barriers that must be complete before all producers of a barrier run."""
     return [before for task in program.barriers[barrier].producers for before in program.tasks[task].waits]
 
