@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import median, quantiles
+from textwrap import fill
 from typing import Final
 
 from .rows import ERROR, PCC, VERDICTS, Row
@@ -16,6 +17,8 @@ ROWS: Final = Path(__file__).parent / "rows.jsonl.gz"
 _COUNTED: Final = tuple(verdict for verdict in VERDICTS if verdict != "unbuilt")
 _GOOD: Final = ("right", "parted")
 _SLOWEST: Final = 10
+_WIDTH: Final = 120
+"""Characters of a line of prose, as in the other pages."""
 _EXAMPLES: Final = 3
 """Models that are named beside a refused operator."""
 
@@ -219,8 +222,9 @@ def _families(counted: Sequence[Row]) -> str:
 
 
 def _paragraph(library: str, names: Sequence[str]) -> str:
-    """Return the families of one library that are all right, as a line."""
-    return f"* `{library}` ({len(names)}): {', '.join(names)}"
+    """Return the families of one library that are all right, as an item of a list with short lines."""
+    text = f"* `{library}` ({len(names)}): {', '.join(names)}"
+    return fill(text, width=_WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _unbuilt(rows: Sequence[Row]) -> str:
