@@ -190,6 +190,7 @@ def test_a_missing_output_is_wrong():
     ("message", "operators"),
     [
         ("compile: g: not supported: Det: 1 time, first at d; be.compile_in_parts ...", ("Det",)),
+        ("compile: g: not supported: T (a mask; use where): 1 time; Det: 1 time", ("T (a mask; use where)", "Det")),
         ("compile: g: not supported: Det: 2 times; NonZero: 1 time, first at a.py:3", ("Det", "NonZero")),
         (
             "compile: torch.export cannot trace M: shape 'x' is wrong for 13",

@@ -24,6 +24,8 @@ from .rows import ERROR, PCC, Case, Row
 
 Write = Callable[[Row], None]
 _REFUSED: Final = re.compile(r"(?P<operator>.+?): \d+ times?(, first at .*)?$")
+_BETWEEN_OPERATORS: Final = re.compile(r"; (?![^(]*\))")
+"""A semicolon that is not within parentheses: there it belongs to the reason of a refusal."""
 _LONGEST: Final = 600
 """Characters of a message that a row keeps."""
 
@@ -142,7 +144,7 @@ def _refuse(row: Row, message: str) -> None:
 def refused_operators(message: str) -> tuple[str, ...]:
     """Return the names of the operators that a message refuses; of another refusal, its rule without the model."""
     _, separator, listed = message.partition("not supported: ")
-    matches = [_REFUSED.match(part) for part in listed.split("; ")]
+    matches = [_REFUSED.match(part) for part in _BETWEEN_OPERATORS.split(listed)]
     names = tuple(match["operator"] for match in matches if match)
     if separator and names:
         return names
