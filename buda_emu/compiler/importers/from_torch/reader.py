@@ -174,8 +174,10 @@ ASSERTED = ("_assert_scalar",)
 
 def _is_fixed_number(node: Any) -> bool:
     """Return whether a node reads a number of a tensor that an assertion of the model fixes: torch writes it in place
-    of the node."""
+    of the node. That all of a mask is true, which `torch._check_tensor_all` asserts, is no number to compute with."""
     if node.op != "call_function" or _operator_name(_operator_text(node)) not in ("item", "_local_scalar_dense"):
+        return False
+    if _operator_name(_operator_text(node.args[0])) == "_is_all_true":
         return False
     number = node.meta.get("val")
     if isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool)):
