@@ -84,15 +84,27 @@ class Saturated(torch.nn.Module):
         return x.gather(-1, places)
 
 
+class Masked(torch.nn.Module):
+    """Decides in Python by its mask, if there is one."""
+
+    def forward(self, values, value_mask=None):
+        if value_mask is not None and not value_mask.numpy().all():
+            return values * value_mask
+        return torch.exp(values)
+
+
 class TinyModels(libraries.LibrarySource):
     MODELS: ClassVar = {"gate": Gate, "determinant": Determinant, "logarithm": Logarithm, "noise": Noise}
-    MODELS |= {"ties": Ties, "saturated": Saturated}
+    MODELS |= {"ties": Ties, "saturated": Saturated, "masked": Masked}
 
     def names(self):
         for name in self.MODELS:
             yield name[0], name
 
     def build(self, name):
+        if name == "masked":
+            inputs = torch.randn(1, 5, 5), torch.ones(1, 5, 5)
+            return libraries.Outputs(Masked(), ("values", "value_mask")), inputs
         return libraries.Outputs(self.MODELS[name](), ("",)), (torch.randn(1, 5, 5),)
 
 
@@ -118,6 +130,12 @@ def test_a_model_that_is_right(tiny):
     assert row.error <= 1e-4
     assert {"building", "compiling", "checking", "running"} == set(row.seconds)
     assert row.ops > 0
+
+
+def test_a_model_that_decides_by_its_mask_is_compiled_without(tiny):
+    row = judged("masked")
+    assert (row.verdict, row.without_masks, row.operators) == ("right", True, ())
+    assert "without its masks; with them: compile: torch.export cannot trace" in row.why
 
 
 def test_a_refusal_names_the_operator(tiny):
@@ -278,12 +296,14 @@ def test_the_page_names_what_is_wrong_and_what_is_refused():
     rows = [make_row(case, 0, {"torch": "2"}, "abc") for case in SMALL[:4]]
     for row, verdict in zip(rows, ("right", "wrong", "refused", "unbuilt"), strict=True):
         row.verdict, row.seconds = verdict, {"compiling": 2.0}
+    rows[0].without_masks = True
     rows[1].why, rows[2].operators = "output 0: PCC 0.3", ("aten.frobnicate",)
     text = page.page(rows)
     assert "3 models of 3 families were run" in text
     assert "| wrong | transformers | `gpt2:GPT2LMHeadModel` |" in text
     assert "aten.frobnicate" in text
     assert "33.3 %" in text
+    assert "1 of the runs that are right are of models that decide in Python by values of a mask" in text
 
 
 def test_the_page_is_that_of_the_rows():

@@ -19,7 +19,7 @@ import buda_emu as be
 from buda_emu.compiler.compiled import difference
 
 from .libraries import Model
-from .models import build_model
+from .models import build_model, leave_out, masks_of
 from .rows import ERROR, PCC, Case, Row
 
 Write = Callable[[Row], None]
@@ -64,6 +64,10 @@ def _judge(row: Row, seed: int, write: Write) -> None:
     row.parameters = model.parameters
     with _stage(row, "compiling", write):
         compiled = _compile(row, model)
+    if compiled is None and masks_of(model):
+        model = leave_out(model, masks_of(model))
+        expected = model.run()
+        compiled = _compile_without_masks(row, model, write)
     if compiled is None:
         return
     row.ops, row.epochs = _size(compiled)
@@ -108,12 +112,27 @@ def build(case: Case, seed: int) -> tuple[Model, list[np.ndarray[Any, Any]]]:
     return model, expected
 
 
+def _compile_without_masks(row: Row, model: Model, write: Write) -> Any:
+    """Return the model that is compiled as its refusal advises: without its masks, by whose values it decides. Return
+    None if it is refused again; the row keeps the first refusal."""
+    message = row.why
+    with _stage(row, "compiling", write):
+        compiled = _compile(row, model)
+    if compiled is None:
+        _refuse(row, message)
+    else:
+        row.why = f"without its masks; with them: {message}"
+        row.operators = ()
+        row.without_masks = True
+    return compiled
+
+
 def _compile(row: Row, model: Model) -> Any:
     """Return the compiled model, an ONNX model in parts if it cannot be one netlist; None if it is refused."""
     words: dict[str, Any] = {"arch": row.arch, "effort": row.effort}
     try:
         compiled = be.compile(model.source, model.examples, **words)
-    except be.UnsupportedError as error:
+    except (be.UnsupportedError, be.HostError) as error:
         _refuse(row, str(error))
         if row.form != "onnx":
             return None

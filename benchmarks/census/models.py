@@ -1,6 +1,7 @@
 """The cases of the census: the models that the libraries list, and any of them with weights, inputs and a reference."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .libraries import Array, Model, check_size, source_of
+from .libraries import Array, Model, Outputs, check_size, source_of
 from .rows import Case
 
 
@@ -26,18 +27,36 @@ def build_model(library: str, name: str, form: str, seed: int) -> Model:
     if library == "onnx":
         return source.load(name)  # type: ignore[attr-defined]
     module, inputs = source.build(name)
-    module = settle(module)
+    model = _model_of_module(settle(module), inputs)
+    check_size(model.parameters)
+    if form == "onnx":
+        return replace(model, source=export_onnx(module, inputs), examples=None)
+    return model
+
+
+def _model_of_module(module: nn.Module, inputs: tuple[Tensor, ...]) -> Model:
+    """Return the model of a module of torch."""
     parameters = sum(parameter.numel() for parameter in module.parameters())
-    check_size(parameters)
 
     def run() -> list[Array]:
         with torch.no_grad():
             outputs = module(*inputs)
         return [output.float().numpy() if output.is_floating_point() else output.numpy() for output in outputs]
 
-    if form == "onnx":
-        return Model(source=export_onnx(module, inputs), examples=None, inputs=inputs, run=run, parameters=parameters)
     return Model(source=module, examples=inputs, inputs=inputs, run=run, parameters=parameters)
+
+
+def masks_of(model: Model) -> tuple[str, ...]:
+    """Return the names of the masks among the inputs that a model takes by name."""
+    return tuple(name for name in getattr(model.source, "names", ()) if name.endswith("_mask"))
+
+
+def leave_out(model: Model, names: Collection[str]) -> Model:
+    """Return a model of torch without these inputs, for which it takes its own defaults."""
+    outputs: Outputs = model.source
+    remaining = [(name, value) for name, value in zip(outputs.names, model.inputs, strict=True) if name not in names]
+    module = Outputs(outputs.inner, [name for name, _ in remaining], outputs.constants)
+    return _model_of_module(module.eval(), tuple(value for _, value in remaining))
 
 
 def settle(module: nn.Module) -> nn.Module:

@@ -92,7 +92,19 @@ def _totals(counted: Sequence[Row], rows: Sequence[Row]) -> str:
         f"Versions: {', '.join(versions)}; commits: {commits} (`+`: with uncommitted changes).\n\n"
         + "\n".join(f"* **{verdict}**: {text}" for verdict, text in VERDICTS.items())
         + "\n\n"
+        + _without_masks(counted)
         + _table(("architecture", "effort", "form", "runs", *_COUNTED, "right or parted"), lines, 3)
+    )
+
+
+def _without_masks(counted: Sequence[Row]) -> str:
+    """Return a paragraph about the runs that are right without the masks among their inputs; nothing if none is."""
+    number = sum(row.without_masks and row.verdict in _GOOD for row in counted)
+    if not number:
+        return ""
+    return (
+        f"{number} of the runs that are right are of models that decide in Python by values of a mask. They are "
+        "refused with the mask among their inputs, and were compiled without it, as the refusal advises.\n\n"
     )
 
 

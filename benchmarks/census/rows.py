@@ -48,8 +48,9 @@ class Row:
     """The result of a case.
 
     `identity` is a digest of all that the original's result depends on. `operators` names what is refused, and `why` is
-    the message. `pcc` and `error` are the worst output's; `findings` are the messages of `check --strict`. `seconds` is
-    processor time by stage, and `memory` the most bytes that the process held, torch and the libraries included.
+    the message; with `without_masks` the model compiles as its refusal advises. `pcc` and `error` are the worst
+    output's; `findings` are the messages of `check --strict`. `seconds` is processor time by stage, and `memory` the
+    most bytes that the process held, torch and the libraries included.
     """
 
     library: str
@@ -67,6 +68,7 @@ class Row:
     error: float | None = None
     findings: tuple[str, ...] = ()
     on_host: tuple[str, ...] = ()
+    without_masks: bool = False
     parameters: int = 0
     ops: int = 0
     epochs: int = 0

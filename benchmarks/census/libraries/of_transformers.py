@@ -138,6 +138,8 @@ def _useless_inputs(config: Any, makers: Collection[str], required: Collection[s
         useless.add("attention_mask")
     if not getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" not in required:
         useless.update(name for name in makers if name.startswith("decoder_"))
+    if "decoder_input_ids" not in makers and "decoder_attention_mask" not in required:
+        useless.add("decoder_attention_mask")
     return useless
 
 
