@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import materialise
 from buda_emu.compiler.lower.layout import Layout, Piece, axes_of, dense_layout, padded_size
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
-from buda_emu.compiler.lower.relayout import relayout
+from buda_emu.compiler.lower.relayout import LARGEST_COLUMN_MATRIX, relayout, stand_columns_up
 
 
 @lowers("linear")
@@ -70,6 +70,8 @@ def _along_columns_beside(low: Lowering, value: LoweredValue, dim: int, matrix: 
     rest = [piece for place, pieces in enumerate(layout.dims) if place != dim for piece in pieces if piece.axis == "c"]
     total = prod(piece.size for piece in rest)
     count = matrix.shape[0]
+    if layout.extent[2] * padded_size(total * count) > LARGEST_COLUMN_MATRIX:
+        return _along_rows(low, stand_columns_up(low, value), dim, matrix)
     have = np.zeros(1, np.int64)
     want = np.zeros(1, np.int64)
     stride = total

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.lower import lowering
+from buda_emu.compiler.lower import linear, lowering, relayout
 
 torch = pytest.importorskip("torch")
 
@@ -26,6 +26,38 @@ def test_columns_that_have_no_room_each_in_padding_of_their_own_become_rows(arch
     made = be.compile(model, (x,), arch=arch, effort="low")
     assert np.allclose(made(x)[0], model(x).detach().numpy(), atol=1e-5)
     assert made.check(strict=True) == ()
+
+
+class Reordered(torch.nn.Module):
+    """Columns that count pairs of places, in the other order."""
+
+    def forward(self, x):
+        return x.reshape(19, 8, 64).transpose(1, 2).reshape(19, 512) * 2
+
+
+class Summed(torch.nn.Module):
+    """Sums along one of two dimensions that lie along the columns."""
+
+    def forward(self, x):
+        return x.reshape(19, 8, 64).cumsum(1).reshape(19, 512)
+
+
+@pytest.mark.parametrize("module", [Reordered, Summed])
+def test_columns_whose_matrix_would_be_too_large_are_moved_as_rows(monkeypatch, module):
+    x = torch.randn(19, 512)
+    expected = module()(x).numpy()
+    largest = 512 * 512
+
+    def compile_with(limit):
+        monkeypatch.setattr(relayout, "LARGEST_COLUMN_MATRIX", limit)
+        monkeypatch.setattr(linear, "LARGEST_COLUMN_MATRIX", limit)
+        compiled = be.compile(module(), (x,), effort="low")
+        np.testing.assert_allclose(compiled(x)[0], expected, atol=1e-4)
+        assert compiled.check(strict=True) == ()
+        return [name for name in compiled.placement.ops if name.endswith(".columns")]
+
+    assert compile_with(largest)
+    assert not compile_with(largest - 1)
 
 
 class Spread(torch.nn.Module):
