@@ -62,6 +62,16 @@ def test_compare_gives_outputs_and_layers(compiled):
     assert "probabilities  2x7" in str(found)
 
 
+def test_inputs_are_given_to_onnxruntime_in_the_element_type_that_it_insists_on():
+    pytest.importorskip("onnxruntime")
+    from onnx import TensorProto, helper
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [4, 8]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "half", ends[:1], ends[1:])
+    half = be.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), effort="low")
+    assert half.compare([np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)]).outputs[0].pcc > 0.999
+
+
 def test_compare_tells_a_model_that_is_wrong(compiled):
     pytest.importorskip("onnxruntime")
     coarse = be.compile(model(), df="Bfp8_b", fidelity="LoFi").compare(precision="device")

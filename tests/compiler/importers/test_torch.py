@@ -183,6 +183,15 @@ def test_layers_are_named_by_their_modules_and_compared_with_torch():
     assert found.tool.startswith("torch")
 
 
+@pytest.mark.parametrize("element_type", [torch.bfloat16, torch.float16, torch.float64])
+def test_a_module_of_any_element_type_is_compared_on_any_inputs(element_type):
+    torch.manual_seed(1)
+    module = torch.nn.Sequential(torch.nn.Linear(12, 20), torch.nn.ReLU()).eval().to(element_type)
+    compiled = be.compile(module, (torch.randn(4, 12, dtype=element_type),), effort="low")
+    for inputs in (None, [np.linspace(-1, 1, 48, dtype=np.float32).reshape(4, 12)]):
+        assert all(output.pcc > 0.999 for output in compiled.compare(inputs).outputs)
+
+
 def test_a_module_that_is_called_twice_gives_two_layers():
     class Twice(torch.nn.Module):
         def __init__(self):

@@ -94,17 +94,24 @@ class OnnxOrigin:
             name for name, node in self._names.items() if node in node_names and name not in defined_names and name
         ]
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner if name not in results)
-        input_names = [value.name for value in graph.input if value.name not in initializer_names]
+        inputs_of_graph = [value for value in graph.input if value.name not in initializer_names]
         options = runtime.SessionOptions()
         options.log_severity_level = 4
         try:
             session = runtime.InferenceSession(copy.SerializeToString(), options, providers=["CPUExecutionProvider"])
-            arrays = session.run(None, dict(zip(input_names, inputs, strict=True)))
+            pairs = zip(inputs_of_graph, inputs, strict=True)
+            arrays = session.run(None, {value.name: _in_type_of(value, array) for value, array in pairs})
             output_names = [entry.name for entry in session.get_outputs()]
             values = dict(zip(output_names, arrays, strict=True))
         except Exception as error:  # noqa: BLE001 - onnxruntime raises kinds of its own
             raise HostError(f"compare: onnxruntime cannot run the model: {str(error).splitlines()[0]}") from None
         return [values[name] for name in results], {self._names[name]: values[name] for name in inner}
+
+
+def _in_type_of(value: onnx.ValueInfoProto, array: Array) -> Array:
+    """Return an array in the element type that the model states for an input, which onnxruntime insists on."""
+    element_type = value.type.tensor_type.elem_type
+    return array.astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
 
 
 _SENTENCE: Final = 600

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.export.graph_signature import InputKind
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import (
@@ -392,19 +393,27 @@ class TorchOrigin:
         return [array_of(leaf) for leaf in _leaves(outputs)], seen
 
     def _leaves_of(self, module: Any, inputs: Sequence[Array]) -> Iterator[Any]:
-        """Yield what the placeholders of the program's module take: an input's tensor, or a constant that the program
-        was traced with."""
-        constants = {
-            node.name: node.meta["val"]
-            for node in self._program.graph.nodes
-            if node.op == "placeholder" and is_plain_constant(node.meta.get("val", ...))
-        }
+        """Yield what the placeholders of the program's module take: an input's tensor, in the element type that the
+        program was traced with (numpy has no bfloat16), or a constant of the program."""
+        specs = self._program.graph_signature.input_specs
+        placeholders = [node for node in self._program.graph.nodes if node.op == "placeholder"]
+        traced = iter(
+            node.meta.get("val", ...)
+            for node, spec in zip(placeholders, specs, strict=True)
+            if spec.kind == InputKind.USER_INPUT
+        )
         arrays = iter(inputs)
         for node in module.graph.nodes:
-            if node.op == "placeholder" and node.name in constants:
-                yield constants[node.name]
-            elif node.op == "placeholder":
-                yield torch.from_numpy(next(arrays).copy())
+            if node.op != "placeholder":
+                continue
+            value = next(traced)  # by place: the module's placeholders have other names
+            if is_plain_constant(value):
+                yield value
+                continue
+            tensor = torch.from_numpy(next(arrays).copy())
+            if isinstance(value, torch.Tensor):
+                tensor = tensor.to(value.dtype)
+            yield tensor
 
 
 def _leaves(tree: Any) -> list[Any]:
