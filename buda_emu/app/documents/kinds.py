@@ -53,8 +53,8 @@ class Kind:
 
     `commands` is for messages: where a verb for netlists gets a FILE of this kind, the message names the command that
     serves it instead. The keys are verbs; "" stands for all that have no key. `other_stage`, written `module:name`, is
-    a function of the first bytes. It recognises files of the other stages of the kind's tool chain, and returns an
-    object with `words` and `advice`, or None.
+    a function of the first bytes, or of all bytes for a kind with `holds`. It recognises files of the other stages of
+    the kind's tool chain, and returns an object with `words` and `advice`, or None.
 
     A kind with commands of its own names the package that has them in `command` (with the modules `arguments` and
     `schemas`), their verb, and the verb's line in the help.
@@ -224,6 +224,7 @@ PACKAGE = Kind(
         ("test", "darwinn verify FILE --source MODEL"),
         ("graph", "info FILE --timeline timeline.html"),
     ),
+    other_stage="buda_emu.foreign.darwinn.stages:recognise_model",
 )
 KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
 """The kinds of this package, in the order in which they are tried. `NETLIST` is tried last, after the kinds of other
@@ -298,7 +299,7 @@ def require_model(verb: str, path: str) -> None:
         return
     kind = kind_of(path)
     if _is_certain(kind, path):
-        raise HostError(_other_kind(kind, verb, path, "a model"))
+        raise HostError(_other_kind(kind, verb, path, "an ONNX or PyTorch model"))
 
 
 def _is_certain(kind: Kind, path: str) -> bool:
@@ -313,7 +314,8 @@ def stage_of(kind: Kind, path: str) -> "Stage | None":
     """Return the other stage of a kind's tool chain that a file comes from; None for a document of the kind itself."""
     if not kind.other_stage:
         return None
-    return _import_object(kind.other_stage)(_head(path))
+    data = read_whole(path) if kind.holds else _head(path)
+    return _import_object(kind.other_stage)(data)
 
 
 def _with_article(words: str) -> str:
@@ -327,7 +329,7 @@ def _other_kind(kind: Kind, verb: str, path: str, expected: str = "a netlist") -
     """Return the message for a file of an unexpected kind: what it is, and the command that serves it."""
     stage = stage_of(kind, path)
     if stage is not None:
-        command = dict(kind.commands)[""].replace("FILE", "SCHEDULE")
+        command = dict(kind.commands)[""].replace("FILE", kind.words.split()[-1].upper())
         return f"{path} is {stage.words}, not {expected}: {stage.advice} (`buda-emu {command}`)"
     commands = {"check": "check FILE", **dict(kind.commands)}
     general = "run FILE" if kind in (NETLIST, IMAGE) else "info FILE"

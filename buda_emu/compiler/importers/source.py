@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from buda_emu.compiler.graph.examples import Examples, example_inputs
 from buda_emu.compiler.graph.graph import Graph
@@ -90,13 +90,33 @@ def _dispatch(
     )
 
 
+_EXPORT_OF_TORCH: Final = (
+    'write the module with torch.export.save(torch.export.export(module, inputs), "model.pt2"), or compile it in Python, '
+    "be.compile(module, inputs)"
+)
+_EXPORT_OF_TENSORFLOW: Final = (
+    "make an ONNX model of it, `python -m tf2onnx.convert {option} MODEL --output model.onnx`"
+)
+_EXPORTS: Final[Mapping[str, str]] = {
+    ".py": _EXPORT_OF_TORCH,
+    ".pt": _EXPORT_OF_TORCH,
+    ".pth": _EXPORT_OF_TORCH,
+    ".bin": _EXPORT_OF_TORCH,
+    ".safetensors": _EXPORT_OF_TORCH,
+    ".tflite": _EXPORT_OF_TENSORFLOW.format(option="--tflite"),
+    ".h5": _EXPORT_OF_TENSORFLOW.format(option="--keras"),
+    ".pb": _EXPORT_OF_TENSORFLOW.format(option="--graphdef"),
+}
+"""How the model of a file that no importer reads, or of its parameters, becomes one that can be read, by suffix."""
+
+
 def _how_to_export(path: Path) -> str:
-    """Return how the model of a PyTorch program, or of saved parameters, becomes a file; "" for other files."""
-    suffix = path.suffix.partition(":")[0]
-    if suffix not in (".py", ".pt", ".pth"):
+    """Return how the model of a file of another framework, or of saved parameters, becomes a file that can be read; ""
+    for other files."""
+    advice = _EXPORTS.get(path.suffix.partition(":")[0].lower())
+    if advice is None:
         return ""
-    export = 'torch.export.save(torch.export.export(module, inputs), "model.pt2")'
-    return f": write the module with {export}, or compile it in Python, be.compile(module, inputs)"
+    return f": {advice}"
 
 
 def _refuse_tensors_of_torch(function: Any, inputs: Examples) -> None:

@@ -156,19 +156,25 @@ def test_the_help_says_its_own_default_of_the_architecture(capsys):
     [
         (
             "a_edgetpu.tflite",
-            b"\x1c\0\0\0TFL3" + bytes(64),
-            "an Edge TPU package, not a model: `buda-emu darwinn inspect",
+            b"\x1c\0\0\0TFL3" + bytes(64) + b"edgetpu-custom-op",
+            "an Edge TPU package, not an ONNX or PyTorch model: `buda-emu darwinn inspect",
         ),
-        ("a.json", b'{"0": []}', "a Gemini schedule, not a model: `buda-emu gemini run"),
-        ("a.mlir", b"module {}", "a VPUX program, not a model: `buda-emu vpux run"),
+        (
+            "a.tflite",
+            b"\x1c\0\0\0TFL3" + bytes(64),
+            "a TensorFlow Lite model that was not compiled for the Edge TPU, not an ONNX or PyTorch model: "
+            "`python -m tf2onnx.convert --tflite MODEL",
+        ),
+        ("a.json", b'{"0": []}', "a Gemini schedule, not an ONNX or PyTorch model: `buda-emu gemini run"),
+        ("a.mlir", b"module {}", "a VPUX program, not an ONNX or PyTorch model: `buda-emu vpux run"),
         (
             "a.yaml",
             b"devices: {}\nqueues: {}\ngraphs: {}\nprograms: []\n",
-            "a BUDA netlist, not a model: `buda-emu run",
+            "a BUDA netlist, not an ONNX or PyTorch model: `buda-emu run",
         ),
-        ("a.tti", b"", "a device image, not a model: `buda-emu run"),
+        ("a.tti", b"", "a device image, not an ONNX or PyTorch model: `buda-emu run"),
     ],
-    ids=["package", "schedule", "program", "netlist", "image"],
+    ids=["package", "uncompiled", "schedule", "program", "netlist", "image"],
 )
 def test_documents_of_every_kind_are_named_with_the_command_that_takes_them(name, content, says, tmp_path, capsys):
     (tmp_path / name).write_bytes(content)

@@ -42,6 +42,16 @@ def test_a_file_of_another_stage_of_a_tool_chain_is_named(root, capsys):
     assert json.loads(capsys.readouterr().out)["files"][0]["stage"] is None
 
 
+def test_a_model_before_the_edge_tpu_compiler_is_no_package(tmp_path, capsys):
+    model = tmp_path / "model.tflite"
+    model.write_bytes(b"\x1c\0\0\0TFL3" + bytes(64))
+    words = "a TensorFlow Lite model that was not compiled for the Edge TPU"
+    assert main(["info", str(model)]) == 2
+    assert capsys.readouterr().out.startswith(f"{model}: {words}, which has no rules of its own: `python -m tf2onnx")
+    assert main(["run", str(model)]) == 2
+    assert f"{model} is {words}, not a netlist: `python -m tf2onnx" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("option", "name", "words"),
     [
