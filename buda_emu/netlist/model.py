@@ -16,6 +16,7 @@ from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.ops import OfOpType
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
 
 
@@ -368,3 +369,9 @@ class Netlist:
         ops = {op.name: op for op in chain.from_iterable(graph.ops for graph in self.graphs.values())}
         object.__setattr__(self, "_ops", (self.graphs, ops))
         return ops
+
+
+def require_netlist(value: object, function: str) -> None:
+    """Raise HostError, which says how a netlist is read, for a value that is none; `function` is what takes it."""
+    if not isinstance(value, Netlist):
+        raise HostError(f"{function} takes a netlist, not {type(value).__name__}: buda_emu.load(path) reads one")

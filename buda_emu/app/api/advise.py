@@ -162,7 +162,8 @@ def _read_netlist(path: str, arch: str | None) -> tuple[bytes, Netlist]:
     try:
         data = read_bytes(path)
     except UnreadableError as error:
-        raise NetlistError(str(error), (error.diagnostic(path),)) from None
+        findings = (error.diagnostic(path),)
+        raise NetlistError(render(findings), findings) from None
     return data, _check(data, path, arch)
 
 

@@ -9,6 +9,8 @@ from dataclasses import field, replace
 from functools import partial
 from itertools import chain
 from math import prod
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -34,18 +36,17 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
 from buda_emu.emulator.runtime.machine.running import Progress
-from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.model import Netlist, require_netlist
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
+from buda_emu.support.options import document_path, integer_of
 from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from buda_emu.emulator.distributed.machines import Machines, SavedState
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.inputs import host_parts
@@ -57,7 +58,7 @@ else:
 def run_netlist(
     netlist: Netlist,
     *,
-    inputs: "Path | None" = None,
+    inputs: str | PathLike[str] | None = None,
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     precision: Precision = "format",
@@ -99,6 +100,8 @@ def run_netlist(
 
     Raises HostError, NetlistError, ProgramError, and UnsupportedError where more memory is needed than there is.
     """
+    require_netlist(netlist, "run_netlist")
+    seed = integer_of("seed", 0)(seed)
     if workers is not None and workers.alone:
         workers = None
     if workers is not None:
@@ -106,12 +109,14 @@ def run_netlist(
     if image and readout == "host":
         image.check_outputs()
     bytes_of_inputs = 0
+    folder = None
     if inputs:
         from buda_emu.emulator.inputs.numpy_files import host_copy_bytes
 
-        bytes_of_inputs = host_copy_bytes(inputs)
+        folder = Path(document_path(inputs, "run_netlist: inputs"))
+        bytes_of_inputs = host_copy_bytes(folder)
         if image is not None:
-            image = fit_image_to_inputs(image, inputs, parameters or {})
+            image = fit_image_to_inputs(image, folder, parameters or {})
             netlist = image.for_inputs
     ready = prepare_run(
         netlist,
@@ -148,12 +153,12 @@ def run_netlist(
             raise HostError(
                 "run: an image with host parts is run whole, by its plan: without --program, --readout and --workers"
             )
-        return run_by_plan(image, ready, report, inputs=inputs, progress=progress)
+        return run_by_plan(image, ready, report, inputs=folder, progress=progress)
 
     execution = _Execution(
         ready=ready,
         precision=precision,
-        inputs=inputs,
+        inputs=folder,
         seed=seed,
         readout=readout,
         progress=progress,

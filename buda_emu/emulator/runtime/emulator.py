@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,11 @@ from buda_emu.emulator.runtime.machine.gate import Gate, Part, Stepper
 from buda_emu.emulator.runtime.machine.listeners import Listener, require_events
 from buda_emu.emulator.runtime.machine.memory import Channel, Memory, MemoryUse, Watchers
 from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
-from buda_emu.netlist.model import Netlist, TemporalGraph
+from buda_emu.netlist.model import Netlist, TemporalGraph, require_netlist
 from buda_emu.netlist.program.interpreter import Standing, StepBudget
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT, PRECISIONS, Precision
 from buda_emu.support.checker.text import plural
-from buda_emu.support.errors import HostError, HostWarning, ProgramError
+from buda_emu.support.errors import HostError, HostTimeoutError, HostWarning, ProgramError
 from buda_emu.support.html_table import html_table
 from buda_emu.support.lazy import lazy
 from buda_emu.support.options import integer_of, names_of, with_hints
@@ -73,8 +73,7 @@ class Emulator:
         late_pointer_checks: bool = False,
         part: Part | None = None,
     ) -> None:
-        if not isinstance(netlist, Netlist):  # pyright: ignore[reportUnnecessaryIsInstance] - callers need no types
-            raise HostError(f"Emulator takes a netlist, not {type(netlist).__name__}: buda_emu.load(path) reads one")
+        require_netlist(netlist, "Emulator")
         if precision not in PRECISIONS:
             raise HostError(f"precision {precision!r} is not one of: {', '.join(PRECISIONS)}")
         integer_of("threads", 1, optional=True)(threads)
@@ -269,7 +268,10 @@ class Emulator:
 
         Raises HostTimeoutError when there are fewer for `timeout` seconds, HostError on a ram or beyond its entries."""
         self._require_open("pop")
-        return self._exchange.pop(queue, count, readout, timeout)
+        try:
+            return self._exchange.pop(queue, count, readout, timeout)
+        except HostTimeoutError as error:
+            self._raise_with_cause(queue, error)
 
     def peek(
         self, queue: str, count: int | None = None, readout: Readout = "host", slot: int = 0, *, timeout: float = 0.0
@@ -281,7 +283,20 @@ class Emulator:
         held, "host" as the host reads it in the queue's host type, widened. Raises HostTimeoutError, HostError.
         """
         self._require_open("peek")
-        return self._exchange.peek(queue, count, readout, slot, timeout)
+        try:
+            return self._exchange.peek(queue, count, readout, slot, timeout)
+        except HostTimeoutError as error:
+            self._raise_with_cause(queue, error)
+
+    def _raise_with_cause(self, queue: str, error: HostTimeoutError) -> NoReturn:
+        """Raise the error of a read that found too few entries, with the failure of the last program if an op fills
+        the queue: an error of `run_async` shows nowhere else."""
+        failure = self._programs.last_failure
+        if failure is None or self.netlist.queues[queue].host_fed:
+            raise error from None
+        program, cause = failure
+        first_line = (str(cause) or type(cause).__name__).splitlines()[0]
+        raise HostTimeoutError(f"{error}; the last program, {program}, failed: {first_line}") from cause
 
     def put(self, queue: str, array: object, slot: int) -> None:
         """Change the content of an entry of a queue or ram, whoever fills it, for debuggers; pointers stay as they are.

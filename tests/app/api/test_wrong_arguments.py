@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.app.api.run_netlist import run_netlist
 from buda_emu.app.api.sweep import sweep
 from buda_emu.emulator.options import SharedOptions
 from buda_emu.netlist.load import check_text
@@ -135,6 +136,7 @@ READERS = {
     "faults": be.faults,
     "Emulator": be.Emulator,
     "reduce": lambda source: be.reduce(source, "false"),
+    "run_netlist": run_netlist,
 }
 SOURCES = [{"devices": 1}, 3, None, b"x", TEXT, f"  \n{TEXT}"]
 
@@ -147,8 +149,24 @@ def test_a_source_that_is_none_is_refused_in_one_sentence(name, source):
     message = str(raised.value)
     assert len(message) < 200
     assert "\n" not in message
-    if isinstance(source, str) and name != "Emulator":
+    if isinstance(source, str) and name not in ("Emulator", "run_netlist"):
         assert "check_text" in message
+
+
+@pytest.mark.parametrize("name", sorted({*READERS} - {"Emulator", "run_netlist", "check"}))
+def test_a_file_that_is_missing_is_named(name):
+    with pytest.raises((be.BudaError, FileNotFoundError), match=r"missing\.yaml"):
+        READERS[name]("missing.yaml")
+
+
+def test_a_run_takes_the_folder_of_inputs_in_every_form(tmp_path):
+    netlist = be.load(PATH)
+    for place in (str(tmp_path / "nodir"), tmp_path / "nodir"):
+        with pytest.raises(be.HostError, match="nodir"):
+            run_netlist(netlist, inputs=place)
+    for keyword, value in (("inputs", 3), ("seed", "x"), ("seed", -1)):
+        with pytest.raises(be.HostError, match=keyword):
+            run_netlist(netlist, **{keyword: value})
 
 
 def test_a_file_whose_name_has_two_lines_is_a_file(tmp_path):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from buda_emu.app.api.backend.config import BackendConfig
 from buda_emu.app.api.backend.enums import BackendType
 from buda_emu.netlist.program.parameters import no_program, parameter_names
+from buda_emu.netlist.unknown_queue import no_queue
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
@@ -217,7 +218,7 @@ class Machine:
         self._require_open()
         queue = self.netlist.queues.get(name)
         if queue is None:
-            raise HostError(f"no queue or ram {name!r} in {self.netlist.path}")
+            raise no_queue(self.netlist, name)
         return queue
 
     def _entry_count(self, queue: "Queue", single: bool) -> int:

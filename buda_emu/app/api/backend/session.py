@@ -24,6 +24,7 @@ from buda_emu.app.api.backend.status import status_of, timed_status, warn
 from buda_emu.app.api.backend.tensor_descs import PytorchTensorDesc, TilizedTensorDesc
 from buda_emu.netlist.load import check
 from buda_emu.netlist.sizes import align_up
+from buda_emu.netlist.unknown_queue import no_queue
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 from buda_emu.spec.formats import FORMATS, tile_bytes
 from buda_emu.support.checker.render import render
@@ -110,6 +111,14 @@ class BackendApi:
         self._pickling = threading.Event()  # a descriptor was pickled: other processes may take part
         _warn_of_unused_settings(config)
 
+    def __repr__(self) -> str:
+        state = "not initialized"
+        if self._finished:
+            state = "finished"
+        elif self._machine is not None:
+            state = "initialized"
+        return f"<BackendApi on {self._netlist.path}, {self._config.type.name}: {state}>"
+
     def initialize(self, result: BackendCompileResult | None = None) -> BackendStatusCode:
         """Make the machine, let descriptors and other processes reach it, and fill in `result`.
 
@@ -155,7 +164,7 @@ class BackendApi:
             raise RuntimeError("the backend is finished")
         queue = self._netlist.queues.get(name)
         if queue is None:
-            raise RuntimeError(f"no queue or ram {name!r} in {self._netlist.path}")
+            raise RuntimeError(str(no_queue(self._netlist, name)))
         return describe_queue(self._netlist, queue, self._config.type, self._config.ignores_precision, self._pickling)
 
     def _open_machine(self, result: BackendCompileResult) -> None:

@@ -94,7 +94,7 @@ class Exchange:
                 _require_slots(channel, slot or 0, count)
                 slots = list(range(slot or 0, (slot or 0) + count))
             elif count > self._room(channel):
-                raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
+                raise HostTimeoutError(self._no_room(channel, count))
             else:
                 slots = [channel.ring.advance_write() for _ in range(count)]
                 self._memory.host_moves += count
@@ -158,7 +158,7 @@ class Exchange:
         done = 0
         with self._gate:
             if not patient and count > self._room(channel):
-                raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
+                raise HostTimeoutError(self._no_room(channel, count))
             slots = [ring.slot(ring.wr + i) for i in range(min(count, ring.entries))]
             channel.view.reserve(max(slots, default=-1) + 1)
         while done < count:
@@ -191,6 +191,14 @@ class Exchange:
             action = f"push of {plural(count, 'entry')} to {channel.describe()}"
             raise HostTimeoutError(f"{action}: it is full{pushed}", done)
         self._pushing[channel.name] = False
+
+    def _no_room(self, channel: Fifo, count: int) -> str:
+        """Return the message about a push that does not wait and whose entries do not all fit."""
+        room = self._room(channel)
+        reason = "it is full"
+        if room:
+            reason = f"it has room for {room} now, and a push without a timeout takes all or none"
+        return f"push of {plural(count, 'entry')} to {channel.describe()}: {reason}"
 
     def _room(self, channel: Fifo) -> int:
         """Return how many entries may be written now. A slot that the running chunk still reads is not free yet."""
@@ -357,9 +365,11 @@ class Exchange:
     def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
         """Return the slots of the oldest `count` entries, once they are there. Raises HostError, HostTimeoutError."""
         if not 0 <= count <= max(channel.ring.entries, channel.ring.occupancy):
-            raise HostError(f"read of {plural(count, 'entry')} from {channel.describe()}")
+            raise HostError(f"read of {plural(count, 'entry')} from {channel.describe()}: it never holds so many")
         if not gate.wait(lambda: self._available(channel) >= count, deadline):
-            raise HostTimeoutError(f"read of {plural(count, 'entry')} from {channel.describe()}")
+            available = self._available(channel)
+            reason = f"it holds {available}" if available else "it is empty"
+            raise HostTimeoutError(f"read of {plural(count, 'entry')} from {channel.describe()}: {reason}")
         ring = channel.ring
         return [ring.slot(ring.rd + i) for i in range(count)]
 

@@ -46,6 +46,8 @@ class Programs:
         self._free = free
         self._interpreters: dict[str, Interpreter] = {}
         self._threads: set[threading.Thread] = set()
+        self.last_failure: tuple[str, BaseException] | None = None
+        """The program that ended last and its error; None where it ended well, or none has ended."""
 
     def interpreter(self, program: str) -> Interpreter:
         """Return the interpreter of a program, made when it is first asked for. Raises HostError for an unknown
@@ -147,7 +149,13 @@ class Programs:
             if start is not None:
                 self._undo()
                 start.go_back()
+            self.last_failure = (run.program, error)
             raise
+        except BaseException as error:
+            self.last_failure = (run.program, error)
+            raise
+        else:
+            self.last_failure = None
         finally:
             self._gate.end(run)
             if self._gate.closed:

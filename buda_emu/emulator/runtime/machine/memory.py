@@ -13,8 +13,8 @@ from buda_emu.emulator.runtime.machine.gate import Part, Stepper
 from buda_emu.emulator.runtime.machine.listeners import Journal, Listener
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
+from buda_emu.netlist.unknown_queue import no_queue
 from buda_emu.spec.ring import RingPointers
-from buda_emu.support.checker.suggest import nearest, rank_words
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
 
@@ -166,20 +166,8 @@ class Memory:
         """Return the queue or ram of that name. Raises HostError with the nearest names."""
         channel = self.channels.get(name)
         if channel is None:
-            raise HostError(f"no queue {name!r}{self._similar(name)}")
+            raise no_queue(self._netlist, name)
         return channel
-
-    def _similar(self, name: object) -> str:
-        """Return the end of the message about an unknown name: those that were probably meant, or all of a few."""
-        names: list[str] = []
-        if isinstance(name, str):
-            meant = nearest(name, self.channels)
-            names = [meant] * bool(meant) or rank_words(name, self.channels)
-        if names:
-            return f"; did you mean {', '.join(names)}?"
-        if len(self.channels) <= _FEW:
-            return f"; queues: {', '.join(self.channels)}"
-        return ""
 
     @property
     def held(self) -> int:
@@ -311,9 +299,6 @@ class Memory:
             Region(device=queue.target_device, space=queue.loc, channel=buffer.channel, start=buffer.address, size=size)
             for buffer in queue.buffers
         ]
-
-
-_FEW = 12  # names that a message lists
 
 
 class Watchers:

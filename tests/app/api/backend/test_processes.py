@@ -299,7 +299,7 @@ def test_only_the_methods_of_a_port_can_be_called(tmp_path):
     port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
     with pytest.raises(HostError, match="a machine has no close"):
         port._call("close")
-    with pytest.raises(HostError, match="no queue or ram 'nothing'"):
+    with pytest.raises(HostError, match="no queue 'nothing'; queues: "):
         port.check("nothing")
     with pytest.raises(HostError):
         port.push("a", None, "Float32", 0.0, 0)

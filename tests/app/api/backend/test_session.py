@@ -349,7 +349,7 @@ def test_release_and_cache(tmp_path):
 
 def test_an_unknown_queue(tmp_path):
     backend, _ = machine(tmp_path)
-    with pytest.raises(RuntimeError, match="no queue or ram 'nothing'"):
+    with pytest.raises(RuntimeError, match="no queue 'nothing'; queues: "):
         backend.get_queue_descriptor("nothing")
     backend.finish()
 

@@ -80,14 +80,31 @@ def until(condition):
 # ------------------------------------------------------------------------------------------------ push and pop
 def test_a_full_queue_and_a_short_one_are_said_at_once_without_a_timeout(stream):
     with be.Emulator(stream, threads=1) as emu:
-        with pytest.raises(be.HostTimeoutError, match=r"push of 3 entries to queue x .* it is full"):
+        with pytest.raises(be.HostTimeoutError, match=r"push of 3 entries to queue x .* it has room for 2 now, "):
             emu.push("x", entries(1, 2, 3))
         assert len(emu.peek("x")) == 0  # all or nothing
         emu.push("x", entries(1, 2))
         with pytest.raises(be.HostError, match="it is full"):
             emu.push("x", entries(3))
-        with pytest.raises(be.HostTimeoutError, match="read of 1 entry from queue o"):
+        with pytest.raises(be.HostTimeoutError, match=r"read of 1 entry from queue o .*: it is empty$"):
             emu.pop("o")
+        with pytest.raises(be.HostTimeoutError, match=r"read of 2 entries from queue x .*: it holds 1$"):
+            emu.pop("x"), emu.pop("x", 2)
+
+
+@pytest.mark.parametrize("read", ["pop", "peek"])
+def test_a_read_says_that_the_program_which_would_fill_the_queue_failed(stream, read):
+    with be.Emulator(stream, threads=1) as emu:
+        run = emu.run_async("p", {"$p_loop_count": 1}, wait=0)
+        with pytest.raises(be.ProgramError):
+            run.result(LONG)
+        with pytest.raises(
+            be.HostTimeoutError, match=r"it is empty; the last program, p, failed: program p, "
+        ) as caught:
+            getattr(emu, read)("o", 1)
+        assert isinstance(caught.value.__cause__, be.ProgramError)
+        with pytest.raises(be.HostTimeoutError, match=r"queue x .*: it is empty$"):
+            getattr(emu, read)("x", 1)  # the host fills this one
 
 
 def test_a_timeout_is_kept(stream):

@@ -237,6 +237,8 @@ def test_names_of_queues_and_programs_get_the_one_that_was_meant(load):
                 call("Activation_s")
         with pytest.raises(be.HostError, match="no queue 'xx'; queues: activations, result"):
             machine.push("xx", ONE)
+        with pytest.raises(be.HostError, match="no queue 'n': that is an op, and its result is in result; "):
+            machine.pop("n")
         with pytest.raises(be.HostError, match=r"no program 'run_fw' \(did you mean 'run_fwd'\?\); programs: run_fwd"):
             machine.run("run_fw")
 
