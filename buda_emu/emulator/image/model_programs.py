@@ -72,9 +72,7 @@ class WindowProgram:
         if not tokens:
             raise HostError("generate: the prompt has no tokens: give at least the one that a text begins with")
         if len(tokens) + count - 1 > longest:
-            raise HostError(
-                f"generate: {plural(len(tokens), 'token')} and {count} more; caches have room for {longest}"
-            )
+            raise HostError(self._too_long(f"{plural(len(tokens), 'token')} and {count} more", width))
         first = 0
         for _ in range(count):
             last = (len(tokens) - 1) // width
@@ -87,6 +85,17 @@ class WindowProgram:
             if tokens[-1] == stop:
                 break
         return tokens[len(prompt) :]
+
+    def _too_long(self, tokens: str, width: int) -> str:
+        """Return the message about more tokens than the caches have room for: that of their windows of `width`."""
+        room = f"{plural(self.slots, 'window')} of {plural(width, 'token')}"
+        message = f"generate: {tokens}; caches have room for {width * self.slots}, {room}"
+        if self.slots > 1:
+            return message
+        return (
+            f"{message}: caches that are written as a whole are one window, however long they are. Return the slot of "
+            "the window instead (docs/compile/generate.md), or call the model once for each token"
+        )
 
     def _refuse_shapes(self) -> None:
         raise HostError(f"generate: {self.name} takes {list(self.shapes)}, not tokens [1, n] and positions [1, n]")
