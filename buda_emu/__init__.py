@@ -129,8 +129,24 @@ __all__ = [
     "test",
 ]
 
+_RUN = "buda_emu.app.api.run_netlist.run_netlist runs a netlist in one call, Emulator in steps"
+_ELSEWHERE = {
+    "run": _RUN,
+    "run_netlist": _RUN,
+    "graph": "a notebook draws a netlist that load returns, `buda-emu graph` writes the picture to a file",
+    "explain": "`buda-emu explain RULE` on the command line",
+    "diff": "buda_emu.app.api.diff.diff",
+    "sweep": "buda_emu.app.api.sweep.sweep",
+    "new": "buda_emu.app.api.new.new returns the text",
+    "example": "`buda-emu example NAME` on the command line writes one",
+    "gemini": "from buda_emu.foreign import gemini",
+    "vpux": "from buda_emu.foreign import vpux",
+    "darwinn": "from buda_emu.foreign import darwinn",
+}
+"""Verbs of the command that are no functions of this package, and where a notebook finds what they do."""
+
 keep_old_names()
-__getattr__, _ = lazy_names(__name__, _LAZY)
+__getattr__, _ = lazy_names(__name__, _LAZY, _ELSEWHERE)
 
 
 def __dir__() -> list[str]:

@@ -30,9 +30,12 @@ def lazy(name: str) -> Any:
 _suggest: Any = lazy("buda_emu.support.checker.suggest")
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, modules: Mapping[str, str], elsewhere: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose public names are imported on first use. `modules`: the
-    module of each name; the error for any other name suggests the one that was probably meant."""
+    module of each name; the error for any other name suggests the one that was probably meant. `elsewhere`: words that
+    callers look for here, with what to use instead."""
     names = import_module(package).__dict__
 
     def get(name: str) -> Any:
@@ -40,7 +43,9 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
         a name that is not listed."""
         if name not in modules:
             suggestion = ""
-            if not name.startswith("__"):  # Python itself asks for such names
+            if elsewhere and name in elsewhere:
+                suggestion = f" ({elsewhere[name]})"
+            elif not name.startswith("__"):  # Python itself asks for such names
                 public_names = [*modules, *(other for other in names if not other.startswith("_"))]
                 suggestion = _suggest.hint_in_parentheses(name, public_names)
             raise AttributeError(f"module {package!r} has no attribute {name!r}{suggestion}")

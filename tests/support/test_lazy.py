@@ -1,7 +1,9 @@
 """What is imported when it is first asked for."""
 
+import re
 import sys
 import types
+from importlib import import_module
 
 import pytest
 
@@ -50,3 +52,14 @@ def test_a_name_that_does_not_exist_comes_with_the_one_that_was_meant(module):
     with pytest.raises(AttributeError, match=r"has no attribute 'laod' \(did you mean 'load'\?\)"):
         module.laod  # noqa: B018
     assert not hasattr(module, "__laod__")
+
+
+@pytest.mark.parametrize("name", sorted(be._ELSEWHERE))
+def test_a_verb_of_the_command_is_found_where_python_has_it(name):
+    place = be._ELSEWHERE[name]
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}' \({re.escape(place)}\)"):
+        getattr(be, name)
+    for words in re.findall(r"buda_emu(?:\.\w+)+", place):
+        module, _, function = words.rpartition(".")
+        if module != "buda_emu":
+            assert callable(getattr(import_module(module), function))
