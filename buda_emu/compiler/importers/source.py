@@ -91,8 +91,8 @@ def _dispatch(
 
 
 _EXPORT_OF_TORCH: Final = (
-    'write the module with torch.export.save(torch.export.export(module, inputs), "model.pt2"), or compile it in Python, '
-    "be.compile(module, inputs)"
+    'write the module with torch.export.save(torch.export.export(module, inputs), "model.pt2"), or compile it in '
+    "Python, be.compile(module, inputs)"
 )
 _EXPORT_OF_TENSORFLOW: Final = (
     "make an ONNX model of it, `python -m tf2onnx.convert {option} MODEL --output model.onnx`"

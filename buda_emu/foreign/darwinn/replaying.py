@@ -22,7 +22,7 @@ from buda_emu.performance.timeline import (
     order_conflicts,
     unwritten_reads,
 )
-from buda_emu.support.checker.text import short_line
+from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
 
@@ -390,7 +390,7 @@ def replay(
     assumptions = assume(transport, overlap, link, frequency_hz, sram_bytes)
     for number in requests:
         if not 0 <= number < len(packages):
-            raise HostError(f"request of package {number}: there are {len(packages)}, counted from 0")
+            raise HostError(f"request of package {number}: of {plural(len(packages), 'package')}, counted from 0")
     log = _Log(packages, assumptions)
     for request, number in enumerate(requests):
         log.add_request(request, number)

@@ -15,6 +15,7 @@ from buda_emu.foreign.vpux.model import VpuxFile
 from buda_emu.foreign.vpux.program import Program
 from buda_emu.foreign.vpux.schedule import Duration, one_step
 from buda_emu.performance.timeline import Hazard
+from buda_emu.support.checker.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +256,8 @@ def _compare_barriers(first: RunResult, second: RunResult) -> list[Difference]:
         if old is None:
             differences.append(Difference(f"barrier {barrier.name} (line {line}) is new", None, barrier.name, line))
         elif (old.producers, old.consumers, old.id) != (new.producers, new.consumers, new.id):
-            text = (
-                f"barrier {barrier.name} (line {line}) has {new.producers} producers and {new.consumers} consumers, "
-                f"not {old.producers} and {old.consumers}"
-            )
+            users = f"{plural(new.producers, 'producer')} and {plural(new.consumers, 'consumer')}"
+            text = f"barrier {barrier.name} (line {line}) has {users}, not {old.producers} and {old.consumers}"
             if old.id != new.id:
                 text += f"; its number is {new.id}, not {old.id}"
             differences.append(Difference(text, None, barrier.name, line))

@@ -391,7 +391,9 @@ class VpuxFile:
         else:
             source = f"split {split} of {self.path}"
         if not candidates:
-            raise HostError(f"{source} holds no function that could be read")
+            splits = sorted({function.split for function in self.functions})
+            others = f"; splits with functions: {', '.join(map(str, splits))}" if splits else ""
+            raise HostError(f"{source} holds no function that could be read{others}")
         named = [candidate for candidate in candidates if candidate.name == (name or "main")]
         if named:
             return named[0]

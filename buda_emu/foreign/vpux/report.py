@@ -180,14 +180,14 @@ def task_table(result: RunResult) -> str:
 
 
 def barrier_table(result: RunResult) -> str:
-    """Return the table of barriers: name, number, producers, consumers and completion."""
+    """Return the table of barriers: name, number, producers, consumers and completion, `-` without a producer."""
     rows = [
         (
             barrier.name,
             "-" if barrier.id is None else str(barrier.id),
             str(barrier.producers),
             str(barrier.consumers),
-            str(barrier.completed),
+            str(barrier.completed) if barrier.producers else "-",
         )
         for barrier in result.barriers[:MOST_ROWS]
     ]

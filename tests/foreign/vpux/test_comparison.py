@@ -43,7 +43,7 @@ def test_missing_wait_is_a_new_race() -> None:
     assert not found.is_equal
     assert races
     assert [item.text for item in found.barriers] == [
-        "barrier %b1 (line 12) has 1 producers and 0 consumers, not 1 and 1"
+        "barrier %b1 (line 12) has 1 producer and 0 consumers, not 1 and 1"
     ]
 
 

@@ -107,6 +107,8 @@ def test_refused_and_unreadable_documents() -> None:
         run("func.func @main(")
     with pytest.raises(HostError, match="did you mean 'main'"):
         run(function="mian")
+    with pytest.raises(HostError, match=r"split 7 of .* could be read; splits with functions: 0$"):
+        document().function(split=7)
 
 
 @pytest.mark.parametrize(

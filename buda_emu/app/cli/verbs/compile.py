@@ -227,7 +227,8 @@ def summary(compiled: CompiledModel) -> str:
             contents = f"{list(model_input.shape)} {model_input.dtype}"
         lines.append(f"  input {printable_name(model_input.label)}: {contents} -> queue {model_input.queue}")
     for output in compiled.io.outputs:
-        lines.append(f"  output {printable_name(output.label)}: {list(output.shape)} {output.dtype}")
+        contents = f"{list(output.shape)} {output.dtype}"
+        lines.append(f"  output {printable_name(output.label)}: {contents} -> queue {output.queue}")
     if placement.record.is_notable:
         lines.append(f"  {placement.record.summary()}")
     return "\n".join(lines)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from buda_emu.emulator.runtime.host.exchange import OutputParts
     from buda_emu.netlist.model import Netlist
 
-_TENSOR_SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
+_TENSOR_SUFFIXES = (".npy", ".bin")
 _LONGEST_NAME = 255  # bytes, of a file
 
 
@@ -209,7 +209,7 @@ def _input_sources(report: "RunReport") -> str:
 
 
 def _source_name(source: str) -> str:
-    """Return the folder of a file of tensors; any other source as it is."""
+    """Return the folder of a file that holds the tensor of one queue; any other source as it is."""
     if not source.endswith(_TENSOR_SUFFIXES):
         return source
     from pathlib import Path  # a run whose inputs are generated needs no paths

@@ -15,7 +15,7 @@ from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.netlist.unknown_queue import no_queue
 from buda_emu.spec.ring import RingPointers
-from buda_emu.support.errors import HostError, ProgramError, UnsupportedError
+from buda_emu.support.errors import ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
 
 

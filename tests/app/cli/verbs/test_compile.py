@@ -80,7 +80,7 @@ def test_messages_about_strange_names_are_clean(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert all(line.isprintable() and len(line) < 1_000 for line in lines)
     assert lines[1].startswith(r"  input \u{1b}[31mxxx")
-    assert lines[2].startswith(r"  output ../../z\u{a}: [2, 3]")
+    assert lines[2] == r"  output ../../z\u{a}: [2, 3] float32 -> queue z"
     image = str(tmp_path / "out" / "model.tti")
     assert main(["run", image, "--outputs", str(tmp_path / "a" / "b" / "c"), "-q"]) == 0
     assert sorted(found.name for found in tmp_path.rglob("*.npy")) == ["z.npy"]
@@ -162,8 +162,7 @@ def test_the_help_says_its_own_default_of_the_architecture(capsys):
         (
             "a.tflite",
             b"\x1c\0\0\0TFL3" + bytes(64),
-            "a TensorFlow Lite model that was not compiled for the Edge TPU, not an ONNX or PyTorch model: "
-            "`python -m tf2onnx.convert --tflite MODEL",
+            "a TensorFlow Lite model that was not compiled for the Edge TPU, not an ONNX or PyTorch model: `python -m",
         ),
         ("a.json", b'{"0": []}', "a Gemini schedule, not an ONNX or PyTorch model: `buda-emu gemini run"),
         ("a.mlir", b"module {}", "a VPUX program, not an ONNX or PyTorch model: `buda-emu vpux run"),
