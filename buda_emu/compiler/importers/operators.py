@@ -135,28 +135,42 @@ def innermost_line(frames: Sequence[str]) -> str:
     return next(reversed(model_frames or [*frames]), "")
 
 
+_MOST_OTHER_PLACES: Final = 4
+"""Places after the first that the message about a construct lists."""
+
+
 class Refusals:
-    """A collection of what a reader cannot import: each construct with its count and its first place."""
+    """A collection of what a reader cannot import: each construct with its count and its places."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._places: dict[str, str] = {}
+        self._places: dict[str, list[str]] = {}
 
     def add(self, construct: str, place: str) -> None:
         """Count a construct that cannot be imported once more; `place` is where it stands in the model, "" if
         nowhere."""
         self.counts[construct] += 1
-        self._places.setdefault(construct, place)
+        places = self._places.setdefault(construct, [])
+        if place not in places:
+            places.append(place)
 
     def raise_if_any(self, model: str, *advice: str) -> None:
         """Raise UnsupportedError naming all refused constructs and what to do, if there are any."""
         lines = [
-            f"{construct}: {plural(count, 'time')}"
-            + f", first at {self._places[construct]}" * bool(self._places[construct])
+            f"{construct}: {plural(count, 'time')}{self._at(construct)}"
             for construct, count in self.counts.most_common()
         ]
         if lines:
             raise UnsupportedError(f"compile: {model}: not supported: " + "; ".join((*lines, *advice)))
+
+    def _at(self, construct: str) -> str:
+        """Return the words about the places of a construct: the first, and as many others as a message has room for, if
+        they are lines of the model's source, all of which have to be changed."""
+        first, *others = self._places[construct]
+        if not first:
+            return ""
+        lines = [place for place in others if place.startswith('File "')][:_MOST_OTHER_PLACES]
+        return "".join((f", first at {first}", *(f", then at {line}" for line in lines)))
 
 
 _TABLE: Final = 4096

@@ -126,6 +126,7 @@ def test_the_command_says_only_what_the_host_cannot_do_either(tmp_path, capsys):
     assert main(["compile", str(tmp_path / "nonzero.onnx")]) == 3
     said = capsys.readouterr().err
     assert "NonZero (on the host: of a size that only the values tell): 1 time" in said
+    assert "; keep sizes fixed in the model (TopK, or Where with a mask)" in said
     assert "compile_in_parts" not in said
     assert main(["compile", str(tmp_path / "branch.onnx")]) == 3
     said = capsys.readouterr().err

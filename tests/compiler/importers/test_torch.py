@@ -1,6 +1,7 @@
 """Modules and torch.compile. What a model is made of is told apart in test_models.py, without torch."""
 
 import importlib.metadata
+import re
 import warnings
 from pathlib import Path
 
@@ -353,6 +354,29 @@ def test_decisions_by_constants_are_taken_and_others_refused_with_the_line(capfd
     with pytest.raises(be.UnsupportedError, match=r"nonzero\.default"):
         be.compile(Places(), (x,))
     assert capfd.readouterr().err == ""
+
+
+def test_every_line_that_decides_by_values_is_named():
+    class Twice(torch.nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:
+                x = x + 1
+            if x.mean() > 2:
+                x = x * 2
+            return x
+
+    line = Twice.forward.__code__.co_firstlineno
+    with pytest.raises(be.UnsupportedError) as caught:
+        be.compile(Twice(), (torch.ones(3, 4),))
+    places = re.findall(r'(first|then) at File "[^"]*", line (\d+)', str(caught.value))
+    assert places == [("first", str(line + 1)), ("then", str(line + 3))]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_modules_of_torchs_own_quantisation_are_refused_with_what_to_do():
+    quantised = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 4)), {torch.nn.Linear})
+    with pytest.raises(be.HostError, match=r"takes no modules of torch\.ao\.quantization: compile the float module"):
+        be.compile(quantised, (torch.ones(2, 4),))
 
 
 class PaddedConvolution(torch.nn.Module):

@@ -19,6 +19,8 @@ from buda_emu.compiler.importers.from_onnx.standard import (
 )
 from buda_emu.compiler.importers.operators import NotSupportedError
 
+SIZE_BY_VALUES: Final = "on the host: of a size that only the values tell"
+"""The reason why the host cannot compute an operator between two parts of the device."""
 RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 """Operators that give other values in each run: they are neither folded nor left to the host."""
 MOST_TRIED: Final = 1 << 13
@@ -97,7 +99,7 @@ class HostOperators:
         for name in results:
             shape = inferred.get(name, foreseen.stated.get(name))
             if shape is None or min(shape, default=0) < 0 or not types.get(name):
-                raise NotSupportedError("on the host: of a size that only the values tell")
+                raise NotSupportedError(SIZE_BY_VALUES)
             shapes[name] = shape
         if unsupported := [types[name] for name in results if types[name] not in TYPES]:
             raise NotSupportedError(f"on the host: of type {unsupported[0]}")

@@ -27,7 +27,7 @@ from buda_emu.compiler.importers.from_onnx.external import (
     load_external_tensors,
     map_large_initializers,
 )
-from buda_emu.compiler.importers.from_onnx.host import RANDOM, Foreseen, HostOperators
+from buda_emu.compiler.importers.from_onnx.host import RANDOM, SIZE_BY_VALUES, Foreseen, HostOperators
 from buda_emu.compiler.importers.from_onnx.initializers import read_initializer
 from buda_emu.compiler.importers.from_onnx.preparation import inputs_of, prepare_model
 from buda_emu.compiler.importers.from_onnx.standard import (
@@ -212,6 +212,8 @@ class _Reader:
         has_refused_operators = len(self._refused.counts) > refused_inputs
         if REFUSED not in self._on_host and has_refused_operators and self._host_takes_all:
             advice.append("be.compile_in_parts (the command, without --no-host) leaves to the host what it can")
+        if any(SIZE_BY_VALUES in construct for construct in self._refused.counts):
+            advice.append("keep sizes fixed in the model (TopK, or Where with a mask) and select from its results")
         self._refused.raise_if_any(self._graph.name, *advice)
         node_names = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
         self._decided.put_into_graph()

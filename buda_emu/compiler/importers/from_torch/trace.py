@@ -228,9 +228,13 @@ _UNKNOWN_TYPE = " in output, which is not a known type"
 """Words of torch about a model that returns an object other than tensors in tuples, lists and dicts."""
 
 
+_QUANTISED = "torch.classes.quantized"
+"""Words of torch about the packed parameters of a module that its eager quantisation made."""
+
+
 def _reason(error: Exception) -> str:
     """Return the first line of an error of torch.export; for an output that torch cannot take apart, with what to do
-    about it instead of torch's advice for its own developers."""
+    about it instead of torch's advice for its own developers, and so for quantised modules."""
     lines = str(error).strip().splitlines()
     if not lines:
         return repr(error)
@@ -239,6 +243,11 @@ def _reason(error: Exception) -> str:
         return (
             f"{beginning}{unknown_type}: let the model return tensors, or tuples and dicts of them; a model of "
             "transformers does without its cache if the example inputs are a dict with use_cache=False"
+        )
+    if _QUANTISED in lines[0]:
+        return (
+            "torch.export takes no modules of torch.ao.quantization: compile the float module with a format of 8 bits "
+            '(df="Bfp8_b"), or its ONNX export in QDQ form (onnxruntime.quantization.quantize_static)'
         )
     return lines[0]
 
