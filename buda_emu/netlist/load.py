@@ -7,12 +7,13 @@ from typing import Final
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
+from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker import CheckResult, Diagnostic
 from buda_emu.support.checker.render import render, with_source_lines
 from buda_emu.support.errors import NetlistError
 from buda_emu.support.garbage import no_collections
-from buda_emu.support.options import document_path, small_letters, with_hints
+from buda_emu.support.options import document_path, require_choice, small_letters, with_hints
 from buda_emu.support.records import dataclass
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
@@ -122,8 +123,11 @@ def _sort_key(finding: Diagnostic) -> tuple[int, int, str]:
 
 def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
     """Return a netlist that is ready to run; `arch` and `cache` are as in `check`. Raises NetlistError with all
-    findings when the netlist is refused or is not for `arch`, and HostError as `check`."""
+    findings when the netlist is refused or is not for `arch`, and HostError as `check` and for an unknown `arch`."""
     document_path(path, "load")
+    word = small_letters("arch", arch)
+    if word is not None:
+        require_choice("arch", word, tuple(ARCHS))
     result = check(path, arch, cache=cache)
     diagnostics = result.diagnostics
     if arch is not None and result.netlist is not None and result.netlist.arch_name != arch.lower():

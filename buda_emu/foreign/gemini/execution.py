@@ -28,6 +28,9 @@ from buda_emu.foreign.gemini.sizes import (
 from buda_emu.foreign.gemini.time.plan import DramTransfer, Send, Step, make_plan
 from buda_emu.support.errors import UnsupportedError
 
+NO_SUCH_LAYER: Final = "the network has no such layer"
+"""The message of a workload whose layer the network does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
@@ -448,7 +451,7 @@ class _Run:
         cores. Faults are recorded as mismatches."""
         layer = self.values.network.layers.get(work.layer_name)
         if layer is None or layer.name not in self.values.operators:
-            self._note(work, "the network has no such layer")
+            self._note(work, NO_SUCH_LAYER)
             return
         result = np.zeros(work.box.shape, self.values.operators[layer.name].dtype)
         try:

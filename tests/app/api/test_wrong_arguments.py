@@ -114,6 +114,11 @@ def test_an_architecture_is_a_word(read):
         read(PATH, arch=3)
 
 
+def test_an_architecture_that_does_not_exist_is_no_fault_of_the_netlist():
+    with pytest.raises(be.HostError, match=r"arch 'grayskul' is not one of: grayskull, "):
+        be.load(PATH, arch="grayskul")
+
+
 @pytest.mark.parametrize("seconds", [np.int64(5), np.float32(5), 5])
 def test_a_time_limit_is_any_number(seconds):
     assert be.test(PATH, precision="ideal", timeout=seconds).passed

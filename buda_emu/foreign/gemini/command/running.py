@@ -2,6 +2,7 @@
 schedules."""
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -12,7 +13,7 @@ from buda_emu.emulator.options import SharedWork
 from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini.command.arguments import parse_rates
 from buda_emu.foreign.gemini.compare import TraceDifferences, compare, trace_differences
-from buda_emu.foreign.gemini.execution import Execution, Mismatch
+from buda_emu.foreign.gemini.execution import NO_SUCH_LAYER, Execution, Mismatch
 from buda_emu.foreign.gemini.figures import RunFigures, run_figures
 from buda_emu.foreign.gemini.model import IR
 from buda_emu.foreign.gemini.picture import timeline_picture
@@ -97,6 +98,7 @@ RUN: Final = Columns[_Run](
 
 
 _SHOWN = 20  # mismatches that are printed; more repeat themselves
+_LISTED = 5  # layers that a line names
 EXECUTED: Final = Columns[tuple[int, Execution]](
     Column("ok", bool, lambda executed: executed[1].ok),
     Column("seed", int, lambda executed: executed[0]),
@@ -114,6 +116,7 @@ def exec_verb(args: argparse.Namespace) -> int:
     if args.json:
         say_json(EXECUTED.as_json((args.seed, execution)))
         return Exit.OK if execution.ok else Exit.DIFFERS
+    say_lines(_other_network_lines(execution))
     for mismatch in execution.mismatches[:_SHOWN]:
         say(f"mismatch: {mismatch}")
     if len(execution.mismatches) > _SHOWN:
@@ -126,6 +129,18 @@ def exec_verb(args: argparse.Namespace) -> int:
         say("DOUBTFUL: no output of the network reaches DRAM, so none was compared")
     say(_verdict(execution))
     return Exit.OK if execution.ok else Exit.DIFFERS
+
+
+def _other_network_lines(execution: Execution) -> Iterator[str]:
+    """Yield a line if the network lacks layers of the schedule: then it is probably that of another one, and the
+    mismatches follow from that."""
+    layers = sorted({mismatch.layer for mismatch in execution.mismatches if mismatch.message == NO_SUCH_LAYER})
+    if layers:
+        listed = ", ".join(layers[:_LISTED])
+        yield (
+            f"note: the network lacks {plural(len(layers), 'layer')} of the schedule, such as {listed}: it may belong "
+            "to another schedule; `buda-emu gemini check FILE --frontend NETWORK` compares the two"
+        )
 
 
 def _verdict(execution: Execution) -> str:

@@ -147,6 +147,13 @@ def test_exec(tmp_path, capsys):
     assert gemini("exec", UNPLACED, "--frontend", NETWORK) == 3
 
 
+def test_exec_notes_the_network_of_another_schedule(tmp_path, capsys):
+    network = (EXAMPLES / "halo.frontend.json").read_text().replace('"c1"', '"c9"')
+    assert gemini("exec", HALO, "--frontend", file(tmp_path / "other.json", network)) == 1
+    note = "note: the network lacks 1 layer of the schedule, such as c1: it may belong to another schedule"
+    assert note in capsys.readouterr().out
+
+
 def test_alloc(tmp_path, capsys):
     out = tmp_path / "placed.json"
     assert gemini("alloc", UNPLACED) == 0
