@@ -101,7 +101,7 @@ def run_netlist(
     Raises HostError, NetlistError, ProgramError, and UnsupportedError where more memory is needed than there is.
     """
     require_netlist(netlist, "run_netlist")
-    seed = integer_of("seed", 0)(seed)
+    integer_of("seed", 0)(seed)
     if workers is not None and workers.alone:
         workers = None
     if workers is not None:
