@@ -12,6 +12,7 @@ import pytest
 import buda_emu as be
 from buda_emu.app.api.load_model import LoadedModel, LoadedParts, LoadedPrograms
 from buda_emu.emulator.image.load import check_image
+from buda_emu.emulator.image.model_programs import WindowProgram
 from image_documents import members_of
 from small_images import TOP, members, parts, tar_bytes, write
 
@@ -224,7 +225,7 @@ def test_inputs_by_name_and_as_torch_tensors(models, folder):
         ("small", lambda model: model(random(1, 41)), r"shape \[1, 41\], the model takes \[1, 40\]"),
         ("small", lambda model: model.run({"inputs": random(1, 40)}), "unknown inputs"),
         ("parted", lambda model: model(random(3, 8)), r"shape \[3, 8\], the model takes \[2, 8\]"),
-        ("decoder", lambda model: model.generate([1], 20), "caches have room for 8, 2 windows of 4 tokens$"),
+        ("decoder", lambda model: model.generate([1], 20), "caches have room for 8, 4 windows of 2 tokens$"),
         ("decoder", lambda model: model(*MODELS["decoder"][1], write_index=4), "write_index 4 for 1 rounds"),
         ("decoder", lambda model: model(*MODELS["decoder"][1], program="other"), "'other' is not one of: model"),
         ("decoder", lambda model: model.run({"tokens": random(1, 2)}), "no positions"),
@@ -234,6 +235,12 @@ def test_wrong_calls_are_refused_by_name(models, folder, name, call, says):
     assert name in models
     with pytest.raises(be.HostError, match=says):
         call(be.load_model(folder / f"{name}.tti"))
+
+
+def test_caches_that_are_written_as_a_whole_are_one_window():
+    program = WindowProgram("m", shapes=((1, 1), (1, 1)), slots=1, room=1, run=lambda *_: np.zeros(0))
+    with pytest.raises(be.HostError, match="room for 1, 1 window of 1 token: caches that are written as a whole are"):
+        program.generate([3, 1], 4)
 
 
 def test_a_file_is_known_by_its_content(models, folder):
