@@ -166,6 +166,43 @@ def test_answers_on_the_way_through_a_run(console):
     assert "2 checkpoints" in answer_text(console, "info memory") or "checkpoint" in answer_text(console, "info memory")
 
 
+def test_an_entry_is_compared_with_that_of_its_number_in_a_file(tmp_path):
+    file = tmp_path / "q.npy"
+    with session(ATTENTION) as run:
+        run.cont()
+        console = Console(run)
+        entries = np.stack([run.tensor(f"out[{slot}]").values() for slot in range(4)])
+        np.save(file, entries)
+        for slot in range(4):
+            text = answer_text(console, f"diff out[{slot}] {file}")
+            assert text.startswith(f"out[{slot}] and {file}[{slot}]: all")
+        assert f"out[1] and {file}[1]: all" in answer_text(console, f"diff out[1] {file}[1]")
+        assert f"out[1] and {file}[0]: " in answer_text(console, f"diff out[1] {file}[0]")
+        with pytest.raises(HostError, match="has 4 entries, none of number 4"):
+            answer_text(console, f"diff out[1] {file}[4]")
+        np.save(file, entries[:2])
+        with pytest.raises(HostError, match="has 2 entries, none of number 3"):
+            answer_text(console, f"diff out[3] {file}")
+        np.save(file, np.concatenate([entries] * 4))
+        with pytest.raises(HostError, match="has 16 entries: say which one out.3. is, .*q.npy.0. to"):
+            answer_text(console, f"diff out[3] {file}")
+
+
+def test_the_result_of_an_op_needs_the_entry_of_a_file(tmp_path, console):
+    file = tmp_path / "a.npy"
+    answer_text(console, "tbreak a", "c", "n")
+    result = console.run.tensor("op:a").values()
+    np.save(file, np.stack([result, result]))
+    with pytest.raises(HostError, match="say which one a is"):
+        answer_text(console, f"diff op:a {file}")
+    assert "elements are equal" in answer_text(console, f"diff op:a {file}[1]")
+
+
+def test_bytes_are_no_tiles(console):
+    with pytest.raises(HostError, match="a tile: print x.0. tile 0,1"):
+        answer_text(console, "x x[0] tile 0,1")
+
+
 def test_later_answers_say_what_was_changed(console):
     answer_text(console, "tbreak a", "c")
     assert answer_text(console, "skip") == "op a skipped in input 1"
@@ -184,9 +221,8 @@ def test_tensors_against_files_and_bits(console, tmp_path):
         console, f"diff x[0] {tmp_path / 'x.npz'}"
     )
     np.save(tmp_path / "entries.npy", np.stack([values + 1, values + 2, values]))
-    assert "all 8192 elements are equal" in answer_text(
-        console, f"diff x[0] {tmp_path / 'entries.npy'}"
-    )  # the last of them
+    entries = tmp_path / "entries.npy"
+    assert f"x[0] and {entries}[0]: 8192 of 8192" in answer_text(console, f"diff x[0] {entries}[0]")
     np.save(tmp_path / "more.npy", np.stack([values, values]).reshape(-1)[:-32])
     with pytest.raises(HostError, match="has 8192 elements"):
         answer_text(console, f"diff x[0] {tmp_path / 'more.npy'}")

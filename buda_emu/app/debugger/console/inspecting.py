@@ -1,5 +1,6 @@
 """Commands that inspect the run."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,9 @@ from buda_emu.app.debugger.console.console import (
 from buda_emu.app.debugger.expressions import PAIR_FUNCTIONS, POINTER_FUNCTIONS, TENSOR_FUNCTIONS, WORDS, parse_tensor
 from buda_emu.app.debugger.names import line_of
 from buda_emu.app.debugger.session import Session
-from buda_emu.app.debugger.tensors import difference, tensor_answer, tile_answer
+from buda_emu.app.debugger.tensors import TensorValue, difference, tensor_answer, tile_answer
+from buda_emu.netlist.model import Queue
+from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
 
@@ -38,7 +41,7 @@ _INFO: Mapping[str, Callable[[Session], Answer]] = {
 }
 _LIST = 10  # lines that `list` prints at a time
 _BYTES = 64  # that a memory dump prints unless a count is given
-_FILES = (".npy", ".npz")
+_FILE = re.compile(r"(?P<path>.*[.]np[yz])(?:\[(?P<number>[0-9]+)\])?", re.IGNORECASE)  # with the entry in it
 
 
 @command("info queues|vars|ops|epochs|memory|breakpoints", "info queues", "looking", aliases=("i",), takes=("info",))
@@ -110,6 +113,8 @@ def _is_tensor(console: Console, text: str) -> bool:
 def raw(console: Console, text: str) -> Answer:
     """Bytes of an entry as they lie in DRAM or L1, for each buffer of the queue's grid, with their addresses."""
     words = text.split()
+    if "tile" in words:
+        raise HostError(f"x prints bytes from an offset on: x QUEUE[slot] [OFFSET] [COUNT]; a tile: print {text}")
     if not words or len(words) > 3:
         raise HostError("x QUEUE[slot] [OFFSET] [COUNT]")
     offset = 0
@@ -124,7 +129,7 @@ def raw(console: Console, text: str) -> Answer:
 @command("diff A [B]", "diff q[0] ideal", "looking", takes=("tensors",))
 def diff(console: Console, text: str) -> Answer:
     """Compare two tensors. B: another tensor, `ideal` for A as precision ideal has it, or a file (.npy, or .npz with an
-    array of A's name).
+    array of A's name). Of a file with several entries, FILE[N] is one of them; without N it is that of A's slot.
     """
     words = text.split()
     if len(words) not in (1, 2):
@@ -132,8 +137,10 @@ def diff(console: Console, text: str) -> Answer:
     run = console.run
     first = run.tensor(words[0])
     second = (*words, "ideal")[1]
-    if second.lower().endswith(_FILES):
-        return difference(first.name, first.values(), second, _from_file(Path(second), first.of.name, first.values()))
+    file = _FILE.fullmatch(second)
+    if file is not None:
+        number = int(file["number"]) if file["number"] else None
+        return _difference_from_file(first, Path(file["path"]), number)
     if second == "ideal":
         reference = words[0]
         if first.slot is not None:  # the same entry, not the newest of the other machine
@@ -143,21 +150,40 @@ def diff(console: Console, text: str) -> Answer:
     return difference(first.name, first.values(), other.name, other.values())
 
 
-def _from_file(path: Path, name: str, like: "NDArray[Any]") -> "NDArray[Any]":
-    """Read an array from a .npy file, or by name from an .npz file. An array that holds several entries of the size of
-    `like` gives its last one."""
+def _difference_from_file(tensor: TensorValue, path: Path, number: int | None) -> Answer:
+    """Compare a tensor with a file, or with the entry of that number in it. Without a number the entry of a queue's
+    slot is taken from a file with no more entries than the queue has slots. The answer names the entry. Raises
+    HostError where the file does not have that entry, or several could be meant."""
+    values = tensor.values()
+    array = _read_array(path, tensor.of.name)
+    entries = array.size // max(1, values.size)
+    if number is None and (entries < 2 or array.shape[:1] != (entries,) or array.size != entries * values.size):
+        return difference(tensor.name, values, str(path), array)
+    if number is None:
+        number = _entry_of(tensor, entries, path)
+    if number >= len(array):
+        raise HostError(f"{path} has {plural(len(array), 'entry')}, none of number {number} (they count from 0)")
+    return difference(tensor.name, values, f"{path}[{number}]", array[number])
+
+
+def _entry_of(tensor: TensorValue, entries: int, path: Path) -> int:
+    """Return the slot of a queue's entry as the number of the same entry in a file. Raises HostError for the result of
+    an op, and for a file that holds more entries than the queue."""
+    if tensor.slot is not None and isinstance(tensor.of, Queue) and entries <= tensor.of.entries:
+        return tensor.slot
+    raise HostError(f"{path} has {entries} entries: say which one {tensor.name} is, {path}[0] to {path}[{entries - 1}]")
+
+
+def _read_array(path: Path, name: str) -> "NDArray[Any]":
+    """Read an array from a .npy file, or by name from an .npz file."""
     from buda_emu.emulator.inputs.numpy_files import npz_of, read_npy
 
     if path.suffix.lower() == ".npy":
-        array = read_npy(path)
-    else:
-        arrays = npz_of(str(path), path)
-        array = arrays.get(name)
-        if array is None:
-            raise HostError(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
-    entries = array.size // max(1, like.size)
-    if entries > 1 and array.size == entries * like.size and len(array) == entries:
-        return array[-1]
+        return read_npy(path)
+    arrays = npz_of(str(path), path)
+    array = arrays.get(name)
+    if array is None:
+        raise HostError(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
     return array
 
 
