@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from buda_emu.emulator.inputs.reference import Files, tensor_names
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.rules.book import RULES
+from buda_emu.spec.precision import Precision
+from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -29,6 +32,20 @@ def comparison_doubts(outputs: Sequence[OutputResult]) -> Iterator[str]:
         if output.uncompared_entries:
             total = plural(output.shape[0] + output.uncompared_entries, "entry")
             yield f"{output.queue}: {output.shape[0]} of {total} compared: {output.expected_from}"
+
+
+def device_doubts(findings: Sequence[Diagnostic], precision: Precision) -> Iterator[str]:
+    """Yield a text about the findings for which the chip's compiler or runtime refuses the netlist, for results in
+    precision "device": they are those of a chip that would not take it."""
+    refused = [finding for finding in findings if finding.rule in RULES and RULES[finding.rule].stage in ("N", "R")]
+    if precision != "device" or not refused:
+        return
+    first = refused[0]
+    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    yield (
+        f"line {first.line}: the chip's compiler or runtime refuses the netlist: {first.rule}: {first.message}{more}; "
+        "`buda-emu check --strict` shows all"
+    )
 
 
 def reference_doubts(files: Files, netlist: Netlist, image: "DeviceImage | None", *, shared: bool) -> tuple[str, ...]:

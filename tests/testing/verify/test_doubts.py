@@ -90,3 +90,16 @@ def test_a_key_that_looks_like_a_misspelt_section_is_a_doubt():
     (doubt,) = result.doubts
     assert result.status == "passed"
     assert "nobody reads 'comparision-config': it is ignored (did you mean 'comparison-config'?)" in doubt
+
+
+def test_a_netlist_that_the_chip_refuses_is_in_doubt_in_its_precision_alone():
+    """An op far outside of the grid: emulated all the same, and no chip has that core."""
+    near = nop().replace("type: Exact", "type: AllClose, atol: 0.1, rtol: 0.1")
+    far = near.replace("grid_loc: [0, 0]", "grid_loc: [0, 77]")
+    assert far != near
+    for precision, count in (("device", 1), ("format", 0), ("ideal", 0)):
+        case = Case("net.yaml", "net.yaml", far.encode(), None, settings=Settings(precision=precision))
+        result = run_case(case)
+        assert result.status == "passed"
+        assert len(result.doubts) == count
+        assert all("refuses the netlist: V150: op" in doubt for doubt in result.doubts)

@@ -56,7 +56,7 @@ from buda_emu.testing.verify.comparison import (
     tile_blocks,
     tiles_that_hold,
 )
-from buda_emu.testing.verify.doubts import comparison_doubts, reference_doubts
+from buda_emu.testing.verify.doubts import comparison_doubts, device_doubts, reference_doubts
 from buda_emu.testing.verify.op_by_op import run_pair
 from buda_emu.testing.verify.result import (
     CaseResult,
@@ -593,7 +593,12 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         ops=runs.ops,
         first_bad=runs.first_bad,
         warnings=(*_checker_warnings(netlist.diagnostics, case.name), *warned),
-        doubts=(*doubts, *section_doubts(netlist.diagnostics), *comparison_doubts(outputs)),
+        doubts=(
+            *doubts,
+            *section_doubts(netlist.diagnostics),
+            *device_doubts(netlist.diagnostics, settings.precision),
+            *comparison_doubts(outputs),
+        ),
         exercised=_exercised_features(netlist, runs, settings),
     )
     if settings.perf:
