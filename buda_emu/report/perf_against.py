@@ -14,6 +14,8 @@ from buda_emu.performance.timing.uncertainty import (
     total_cycles,
 )
 from buda_emu.report.terminal.text import number, relative, table, whole, wrap
+from buda_emu.spec.boards import board
+from buda_emu.spec.devices import device
 from buda_emu.support.errors import HostError
 
 _MOST: Final = 8  # units of an epoch that are listed
@@ -125,6 +127,8 @@ class RunComparison:
     host_bound_seconds: tuple[float, float] | None = None
     """Of the whole run before and after, where the host link bounds one of them: then cycles of the chips do not say
     how long it takes."""
+    shared_conditions: tuple[str, ...] = ()
+    """What both runs have beside the netlist and unlike a plain run: board, grid, what-if. It makes no difference."""
 
     @property
     def changed_epochs(self) -> tuple[EpochChange, ...]:
@@ -162,6 +166,7 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
             bottleneck=_bottleneck_sentence(old, new),
             clocks_mhz=_different_clocks(before, after),
             host_bound_seconds=_host_bound_seconds(before, after),
+            shared_conditions=tuple(_shared_conditions(before, after)),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
@@ -267,8 +272,39 @@ def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
     new_board = after.get("board") or "none"
     if old_board != new_board:
         yield f"board: {old_board}, now {new_board}"
+    if old_board == new_board and before["arch"] == after["arch"]:
+        old_grid = _grid(before)
+        new_grid = _grid(after)
+        if old_grid and new_grid and old_grid != new_grid:
+            yield f"grid: {old_grid}, now {new_grid}"
     yield from _mapping_changes("what-if", before["what_if"], after["what_if"])
     yield from _mapping_changes("parameter", before["parameters"], after["parameters"])
+
+
+def _shared_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the board, the grid and the speeds that both runs have in common and a plain run of the netlist has not."""
+    name = after.get("board")
+    if name and name == before.get("board"):
+        yield f"board {name}"
+    grid = _grid(after)
+    if grid and grid == _grid(before):
+        usual_grid = board(name).grid if name else device(after["arch"]).grid
+        if grid != _grid_text(usual_grid):
+            yield f"grid {grid}"
+    for speed, value in after["what_if"].items():
+        if before["what_if"].get(speed) == value:
+            yield f"{speed} {value:g}"
+
+
+def _grid(run: Mapping[str, Any]) -> str:
+    """Return the rows and columns of cores of a run's chip, "" for a run of an earlier version, which wrote none."""
+    grid = run.get("grid")
+    return _grid_text(grid) if grid else ""
+
+
+def _grid_text(grid: Sequence[int]) -> str:
+    """Return a grid as `--grid` takes it."""
+    return f"{grid[0]}x{grid[1]}"
 
 
 def _mapping_changes(word: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -453,6 +489,9 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
     yield f"before: {comparison.before}"
     yield f"after:  {comparison.after}"
     yield from comparison.conditions
+    if comparison.shared_conditions:
+        shared = ", ".join(comparison.shared_conditions)
+        yield wrap(f"both:   {shared} (the JSON of a run without it as OLD shows what it changes)")
     changed = comparison.changed_epochs
     if not changed and all(before == after for before, after in comparison.programs.values()):
         yield "no difference"

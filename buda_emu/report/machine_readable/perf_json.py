@@ -58,6 +58,7 @@ MODELLED: Final = Columns[Modelled](
     Column("netlist", str, lambda modelled: modelled.run.netlist),
     Column("arch", str, lambda modelled: modelled.run.arch),
     Column("board", str, lambda modelled: modelled.run.chip.board),
+    Column("grid", tuple[int, int], lambda modelled: modelled.run.chip.grid),
     Column("effort", str, lambda modelled: modelled.netlist.effort),
     Column("clock_mhz", float, lambda modelled: modelled.run.clock),
     Column("version", str, lambda modelled: modelled.run.version),

@@ -341,6 +341,7 @@ def comparison_page(
         bottleneck=comparison.bottleneck,
         certainty=_program_certainty(comparison),
         conditions=comparison.conditions,
+        shared_conditions=comparison.shared_conditions,
         note=statements.note,
         programs=programs_table(comparison),
         epochs=epochs_table(comparison, places),

@@ -29,6 +29,36 @@ def test_a_netlist_against_itself_has_no_difference(name, capsys):
     assert capsys.readouterr().out.endswith("no difference\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--what-if", "link_bytes=60,port_bytes=56"), "link_bytes 60, port_bytes 56"),
+        (("--board", "n150"), "board n150"),
+        (("--grid", "4x4"), "grid 4x4"),
+        (("--board", "n150", "--what-if", "clock=900"), "board n150, clock 900"),
+    ],
+)
+def test_what_both_sides_have_is_named(options, words, tmp_path, capsys):
+    path = DIRECTORY / "matmul.yaml"
+    page = tmp_path / "page"
+    assert run_perf(path, *options, "--against", path, "--report", page) == 0
+    assert f"both:   {words} (" in capsys.readouterr().out
+    assert f"Both are modelled with {words}." in (page / "comparison.html").read_text()
+    assert ", ".join(json.loads((page / "comparison.json").read_text())["shared_conditions"]) == words
+
+
+def test_a_grid_that_the_earlier_run_did_not_have_is_named(tmp_path, capsys):
+    before = tmp_path / "before.json"
+    assert run_perf(MATMUL, "-q", "--json", before) == 0
+    assert run_perf(MATMUL, "--grid", "4x4", "--against", before) == 0
+    assert "\ngrid: 10x8, now 4x4\n" in capsys.readouterr().out
+    older = json.loads(before.read_text())
+    del older["grid"]
+    before.write_text(json.dumps(older))
+    assert run_perf(MATMUL, "--grid", "4x4", "--against", before) == 0
+    assert "grid:" not in capsys.readouterr().out
+
+
 def test_one_changed_attribute_names_the_op(tmp_path, capsys):
     text = MATMUL.read_text()
     changed = tmp_path / "changed.yaml"
