@@ -134,7 +134,7 @@ def require_writable(option: str, path: "str | os.PathLike[str]") -> None:
     if os.path.isdir(name):  # noqa: PTH112
         raise OSError(EISDIR, os.strerror(EISDIR), name)
     if not os.path.isdir(folder):  # noqa: PTH112
-        raise OSError(ENOENT, os.strerror(ENOENT), name)
+        raise OSError(ENOENT, f"there is no folder {os.path.dirname(name)}", name)  # noqa: PTH120
     exists = os.path.exists(name)  # noqa: PTH110
     if exists and name.lower().endswith(_DOCUMENT_SUFFIXES):
         raise HostError(f"{option}: {name} is a document, which results are not written over")

@@ -60,7 +60,7 @@ def test_a_pipe_that_nobody_reads_to_its_end(shell) -> None:
         ("$BUDA check nothing 2>&-", 2, ""),
         ("$BUDA check $NET > /dev/full", 2, "buda-emu: <stdout>: No space left on device\n"),
         ("$BUDA graph $NET -o /dev/full", 2, "buda-emu: /dev/full: No space left on device\n"),
-        ("$BUDA graph $NET -o missing/x.svg", 2, "buda-emu: missing/x.svg: No such file or directory\n"),
+        ("$BUDA graph $NET -o missing/x.svg", 2, "buda-emu: missing/x.svg: there is no folder missing\n"),
         ("$BUDA graph $NET -o .", 2, "buda-emu: .: Is a directory\n"),
         ("$BUDA graph $NET -o /dev/null", 0, ""),
     ],

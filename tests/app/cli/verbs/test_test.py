@@ -514,7 +514,7 @@ def test_results_are_not_written_over_a_netlist_nor_lost_at_the_end(in_process, 
     for option in ("--json", "--junitxml"):
         assert main(["test", "nets/good.yaml", option, "nowhere/results"]) == 2
         printed = capsys.readouterr()
-        assert (printed.out, printed.err) == ("", "buda-emu: nowhere/results: No such file or directory\n")
+        assert (printed.out, printed.err) == ("", "buda-emu: nowhere/results: there is no folder nowhere\n")
 
 
 # ------------------------------------------------------------------------------------------------- what is written
