@@ -238,12 +238,13 @@ class NetlistItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the outputs that differ, with the figures and ops that the options ask for, or the error, and the
-        command that shows more."""
+        command that shows more. The first line is the reason, since pytest's short summary has that line alone."""
         error = excinfo.value
         if isinstance(error, (HostError, OSError)):  # of the settings or options: no netlist has been run
             return _encodable(harmless(plain(str(error))))
         if not isinstance(error, NetlistFailureError):
             return super().repr_failure(excinfo, style)
+        from buda_emu.report.terminal.case_columns import reason
         from buda_emu.report.terminal.testing import (
             case_lines,
             first_bad_lines,
@@ -253,7 +254,7 @@ class NetlistItem(pytest.Item):
         )
 
         result = error.result
-        lines = [*case_lines(result)]
+        lines = [reason(result), "", *case_lines(result)]
         if result.outputs:
             lines += ["", outputs_table(result)]
         if result.performance:

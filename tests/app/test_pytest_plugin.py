@@ -73,6 +73,9 @@ def test_netlists_are_tested(run, tmp_path):
     assert "1 failed, 1 passed" in done.stdout
     assert "netlists/sub/bad.yaml: rejected" in done.stdout
     assert "did you mean 'queue'?" in done.stdout
+    (summary,) = re.findall("^FAILED .*", done.stdout, re.MULTILINE)
+    assert "netlist - netlists/sub/bad.yaml:" in summary
+    assert "error[V" in summary  # the reason, beside the name
     assert "buda-emu test netlists/sub/bad.yaml --precision format --seed 3" in done.stdout
     assert "Traceback" not in done.stdout
     cases = ElementTree.parse(tmp_path / "j.xml").iter("testcase")
