@@ -102,6 +102,11 @@ class PointFigures(Protocol):
         ...
 
     @property
+    def load_cycles(self) -> float | None:
+        """Cycles of all programs in which epochs are loaded."""
+        ...
+
+    @property
     def problem(self) -> str:
         """The reason why the point has no figures, "" if it has."""
         ...
@@ -112,6 +117,14 @@ def milliseconds(point: PointFigures) -> float | None:
     if point.overall_seconds is None:
         return None
     return 1e3 * point.overall_seconds
+
+
+def load_percent(point: PointFigures) -> float | None:
+    """Return the share of the cycles of all programs in which epochs are loaded, in per cent; None for a point that
+    could not be modelled."""
+    if point.load_cycles is None or not point.cycles:
+        return None
+    return 100 * point.load_cycles / point.cycles
 
 
 def bound_text(point: PointFigures) -> str:
@@ -137,6 +150,9 @@ def interval_text(point: PointFigures) -> str:
 _INTERVAL: Final = "the cycles lie there on silicon with a probability of 90 %"
 _REASON: Final = "the host link or that of the slowest epoch, or why the point has no figures"
 _ON_CHIPS: Final = "of all programs on the chips, with loading"
+_LOADING: Final = (
+    "share of the cycles in which epochs are loaded; the bottleneck has no part in it"
+)
 _OVERALL: Final = "of the whole run: all epochs with loading, or the host link where that takes longer"
 _STEADY: Final = "of the slowest epoch alone, without loading, other epochs and the host link"
 POINTS: Final = Columns[PointFigures](
@@ -154,6 +170,7 @@ POINTS: Final = Columns[PointFigures](
         tip=_OVERALL,
     ),
     Column("cycles_per_input", float | None, lambda point: point.cycles_per_input, views=DATA),
+    figure("", "load %", load_percent, number_text, views=SHOWN, tip=_LOADING),
     figure("inputs_per_second", "steady inputs/s", lambda point: point.inputs_per_second, number_text, tip=_STEADY),
     Column(
         "bottleneck",
@@ -172,6 +189,7 @@ POINTS: Final = Columns[PointFigures](
     Column("overall_seconds", float | None, lambda point: point.overall_seconds, views=DATA),
     Column("overall_cycles_per_input", float | None, lambda point: point.overall_cycles_per_input, views=DATA),
     Column("overall_inputs_per_second", float | None, lambda point: point.overall_inputs_per_second, views=DATA),
+    Column("load_cycles", float | None, lambda point: point.load_cycles, views=DATA),
     name="Point",
 )
 """A point of a sweep, without its axes."""

@@ -64,6 +64,8 @@ class Point:
     overall_seconds: float | None = None
     overall_cycles_per_input: float | None = None
     overall_inputs_per_second: float | None = None
+    load_cycles: float | None = None
+    """Cycles of all programs in which epochs are loaded; they are part of `cycles`."""
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name} {text}" for name, text in self.settings.items()) or "as it is"
@@ -374,4 +376,5 @@ def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Po
         overall_seconds=result.overall_seconds,
         overall_cycles_per_input=result.run.overall_cycles_per_input,
         overall_inputs_per_second=result.run.overall_inputs_per_second,
+        load_cycles=sum(result.run.program_loads().values()),
     )

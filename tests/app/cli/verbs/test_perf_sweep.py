@@ -90,7 +90,11 @@ def test_figures_shown_for_a_point_are_those_of_the_whole_run(tmp_path, capsys):
             1e9 / point["cycles_per_input"]
         )  # of the slowest epoch alone
     header, *rows = capsys.readouterr().out.splitlines()
-    assert re.search(r"  ms +cycles per input +inputs per second +steady inputs/s +bottleneck$", header)
+    assert re.search(r"  ms +cycles per input +inputs per second +load % +steady inputs/s +bottleneck$", header)
+    for point, row in zip(points, rows, strict=False):
+        share = 100 * point["load_cycles"] / point["cycles"]
+        assert 0 < share < 100
+        assert f"{share:.4g}"[:4] in row
     bound = [point["host_seconds"] > point["seconds"] for point in points]
     assert bound == [False, False, True, True]
     assert ["host link (on the chips: " in row for row in rows] == bound
