@@ -184,7 +184,7 @@ def test_an_entry_is_compared_with_that_of_its_number_in_a_file(tmp_path):
         with pytest.raises(HostError, match="has 2 entries, none of number 3"):
             answer_text(console, f"diff out[3] {file}")
         np.save(file, np.concatenate([entries] * 4))
-        with pytest.raises(HostError, match="has 16 entries: say which one out.3. is, .*q.npy.0. to"):
+        with pytest.raises(HostError, match=r"has 16 entries: say which one out.3. is, .*q.npy.0. to"):
             answer_text(console, f"diff out[3] {file}")
 
 
@@ -199,7 +199,7 @@ def test_the_result_of_an_op_needs_the_entry_of_a_file(tmp_path, console):
 
 
 def test_bytes_are_no_tiles(console):
-    with pytest.raises(HostError, match="a tile: print x.0. tile 0,1"):
+    with pytest.raises(HostError, match=r"a tile: print x.0. tile 0,1"):
         answer_text(console, "x x[0] tile 0,1")
 
 
