@@ -244,13 +244,13 @@ class NetlistItem(pytest.Item):
             return _encodable(harmless(plain(str(error))))
         if not isinstance(error, NetlistFailureError):
             return super().repr_failure(excinfo, style)
-        from buda_emu.report.terminal.case_columns import reason
         from buda_emu.report.terminal.testing import (
             case_lines,
             first_bad_lines,
             outputs_table,
             per_op_table,
             performance_table,
+            reason,
         )
 
         result = error.result

@@ -272,28 +272,42 @@ def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
     new_board = after.get("board") or "none"
     if old_board != new_board:
         yield f"board: {old_board}, now {new_board}"
-    if old_board == new_board and before["arch"] == after["arch"]:
-        old_grid = _grid(before)
-        new_grid = _grid(after)
-        if old_grid and new_grid and old_grid != new_grid:
-            yield f"grid: {old_grid}, now {new_grid}"
+    yield from _grid_change(before, after)
     yield from _mapping_changes("what-if", before["what_if"], after["what_if"])
     yield from _mapping_changes("parameter", before["parameters"], after["parameters"])
 
 
+def _grid_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line where the grids of one chip differ; those of different chips and boards differ by their names."""
+    old_grid = _grid(before)
+    new_grid = _grid(after)
+    of_one_chip = _chip(before) == _chip(after)
+    if of_one_chip and "" not in (old_grid, new_grid) and old_grid != new_grid:
+        yield f"grid: {old_grid}, now {new_grid}"
+
+
+def _chip(run: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the architecture and the board of a run, "" for no board."""
+    return run["arch"], run.get("board") or ""
+
+
 def _shared_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Yield the board, the grid and the speeds that both runs have in common and a plain run of the netlist has not."""
-    name = after.get("board")
-    if name and name == before.get("board"):
+    arch, name = _chip(after)
+    if name and name == _chip(before)[1]:
         yield f"board {name}"
     grid = _grid(after)
-    if grid and grid == _grid(before):
-        usual_grid = board(name).grid if name else device(after["arch"]).grid
-        if grid != _grid_text(usual_grid):
-            yield f"grid {grid}"
-    for speed, value in after["what_if"].items():
-        if before["what_if"].get(speed) == value:
-            yield f"{speed} {value:g}"
+    if grid == _grid(before) and grid not in ("", _usual_grid(arch, name)):
+        yield f"grid {grid}"
+    speeds = before["what_if"]
+    yield from (f"{speed} {value:g}" for speed, value in after["what_if"].items() if speeds.get(speed) == value)
+
+
+def _usual_grid(arch: str, name: str) -> str:
+    """Return the grid of an architecture, or of a board where `name` is that of one."""
+    if name:
+        return _grid_text(board(name).grid)
+    return _grid_text(device(arch).grid)
 
 
 def _grid(run: Mapping[str, Any]) -> str:
@@ -489,9 +503,7 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
     yield f"before: {comparison.before}"
     yield f"after:  {comparison.after}"
     yield from comparison.conditions
-    if comparison.shared_conditions:
-        shared = ", ".join(comparison.shared_conditions)
-        yield wrap(f"both:   {shared} (the JSON of a run without it as OLD shows what it changes)")
+    yield from _shared_lines(comparison)
     changed = comparison.changed_epochs
     if not changed and all(before == after for before, after in comparison.programs.values()):
         yield "no difference"
@@ -516,6 +528,13 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:
             yield f"... and {len(epoch.units) - _MOST} more that changed less"
+
+
+def _shared_lines(comparison: RunComparison) -> Iterator[str]:
+    """Yield a line about what both runs are modelled with, unlike a plain one; nothing where that is nothing."""
+    if comparison.shared_conditions:
+        shared = ", ".join(comparison.shared_conditions)
+        yield wrap(f"both:   {shared} (the JSON of a run without it as OLD shows what it changes)")
 
 
 def program_sentences(comparison: RunComparison, program: str) -> Iterator[str]:

@@ -150,9 +150,7 @@ def interval_text(point: PointFigures) -> str:
 _INTERVAL: Final = "the cycles lie there on silicon with a probability of 90 %"
 _REASON: Final = "the host link or that of the slowest epoch, or why the point has no figures"
 _ON_CHIPS: Final = "of all programs on the chips, with loading"
-_LOADING: Final = (
-    "share of the cycles in which epochs are loaded; the bottleneck has no part in it"
-)
+_LOADING: Final = "share of the cycles in which epochs are loaded; the bottleneck has no part in it"
 _OVERALL: Final = "of the whole run: all epochs with loading, or the host link where that takes longer"
 _STEADY: Final = "of the slowest epoch alone, without loading, other epochs and the host link"
 POINTS: Final = Columns[PointFigures](

@@ -37,15 +37,19 @@ def comparison_doubts(outputs: Sequence[OutputResult]) -> Iterator[str]:
 def device_doubts(findings: Sequence[Diagnostic], precision: Precision) -> Iterator[str]:
     """Yield a text about the findings for which the chip's compiler or runtime refuses the netlist, for results in
     precision "device": they are those of a chip that would not take it."""
-    refused = [finding for finding in findings if finding.rule in RULES and RULES[finding.rule].stage in ("N", "R")]
-    if precision != "device" or not refused:
+    if precision != "device":
         return
-    first = refused[0]
-    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-    yield (
-        f"line {first.line}: the chip's compiler or runtime refuses the netlist: {first.rule}: {first.message}{more}; "
-        "`buda-emu check --strict` shows all"
-    )
+    refusals = [finding for finding in findings if _by_the_chip(finding.rule)]
+    for finding in refusals[:1]:
+        yield (
+            f"line {finding.line}: the chip's compiler or runtime refuses the netlist: {finding.rule}: "
+            f"{finding.message}; `buda-emu check --strict` shows {plural(len(refusals), 'such finding')}"
+        )
+
+
+def _by_the_chip(rule: str) -> bool:
+    """Return whether the chip's compiler or runtime refuses what breaks a rule."""
+    return rule in RULES and RULES[rule].stage in ("N", "R")
 
 
 def reference_doubts(files: Files, netlist: Netlist, image: "DeviceImage | None", *, shared: bool) -> tuple[str, ...]:
