@@ -12,6 +12,7 @@ from buda_emu.compiler.lower.layout import TILE, Layout, Piece, axes_of, dense_l
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import InputQueue, OutputQueue, State, Store
+from buda_emu.emulator.image.model_io import inexact_integers
 from buda_emu.support.errors import UnsupportedError
 
 MOST_TILES_OF_A_ROW = 64
@@ -202,8 +203,7 @@ def constant_value(low: Lowering, node: Node) -> LoweredValue:
     """Return a constant as a value of the device. Raises UnsupportedError for integers that float32 does not hold."""
     floats = np.asarray(node.value, np.float32)
     if node.value.dtype.kind in "iu":
-        fits = np.abs(floats) < 2.0**63
-        wrong = node.value[np.where(fits, floats, 0).astype(np.int64) != node.value]
+        wrong = inexact_integers(node.value)
         if wrong.size:
             raise UnsupportedError(
                 f"{low.name()}: the constant {wrong[0]} is not exact in float32, in which the device has integers"

@@ -134,6 +134,19 @@ def _are_values_of(tensor: "Array", kind: "np.dtype[Any]") -> "Array":
     return (np.rint(numbers) == numbers) & (numbers >= bounds.min) & (numbers <= bounds.max)
 
 
+def inexact_integers(array: "Array") -> "Array":
+    """Return the elements of an array of whole numbers that float32 has not exactly: some of those beyond 2^24."""
+    if not array.size or np.abs(array.astype(np.float64)).max() <= _ALL_EXACT:
+        return array.reshape(-1)[:0]
+    floats = array.astype(np.float32)
+    has_place = (floats >= -(2.0**63)) & (floats < 2.0**63)
+    return array[~has_place | (np.where(has_place, floats, 0).astype(np.int64) != array)]
+
+
+_ALL_EXACT: Final = 1 << 24
+"""The greatest magnitude up to which float32 has every integer."""
+
+
 def check_rules(rules: Sequence[ShapeRule], arrays: Mapping[str, Any]) -> None:
     """Raise HostError for inputs by label whose values mean other shapes than the model was compiled for, and as
     `check_input`."""
@@ -201,7 +214,8 @@ class ModelInput:
         return made_up(stream, self.shape, self.dtype, self.below)
 
     def to_queue(self, array: Any) -> "Array":
-        """Return one entry [1, t, rows, columns]. Raises HostError as `check_input`, and for an index of no row."""
+        """Return one entry [1, t, rows, columns]. Raises HostError as `check_input`, for an index of no row, and for an
+        integer that the device would round."""
         tensor = check_input(array, self.label, self.shape, self.dtype)
         for index_range in self.ranges:
             index_range.check(tensor, self.label)
@@ -212,6 +226,11 @@ class ModelInput:
             words = np.full(prod(self.extent), NO_INDEX, np.uint32)
             words[: flat.size] = self._index_words(flat)
             return words.reshape(1, *self.extent)  # raw words stay in order (OPS 6.10)
+        unfit = inexact_integers(flat) if np.dtype(self.dtype).kind in "iu" else flat[:0]
+        if unfit.size:
+            raise HostError(
+                f"input {self.label}: the integer {unfit[0]} is not exact in float32, in which the device has integers"
+            )
         entry = np.zeros((1, *self.extent), np.float32)
         with np.errstate(over="ignore"):  # what float32 has no number for is infinite
             numbers = replace_infinities(flat.astype(np.float32))

@@ -359,6 +359,16 @@ def test_elements_that_are_not_changed_keep_their_bits(seed):
         assert torch.equal(held, expected)
 
 
+@pytest.mark.parametrize("number", [2**24 + 1, 2**63 - 1])
+def test_integers_that_the_device_would_round_are_refused(number):
+    """An input that is only read gives them to a result; one that is changed keeps them itself."""
+    with pytest.raises(be.HostError, match=f"the integer {number} is not exact in float32"):
+        compiled_by_buda(lambda x: x.flip(0))(torch.tensor([1, number]))
+    held = torch.tensor([1, number])
+    compiled_by_buda(lambda x: x[:1].add_(2).shape[0])(held)
+    assert held.tolist() == [3, number]
+
+
 def draw_writes(rng):
     """A function that writes 512 to some places of x, which views, indices, and masks name. What torch does not export
     is left out: views of the memory of what was written through its transpose, and index_fill_."""

@@ -168,3 +168,29 @@ def test_numbers_of_other_types_that_fit_are_taken(seed):
     numbers = rng.integers(0, 2 if dtype == "bool" else 100, 5)
     given = numbers.astype(rng.choice(["float32", "float64", "int16", "int64"]))
     assert take(dtype, given).tolist() == numbers.tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        ("int32", 2**24 + 1), ("int32", -(2**24) - 1), ("int32", 2**31 - 1), ("int64", 2**53 + 1),
+        ("int64", 2**63 - 1), ("int64", -(2**63) + 1), ("uint64", 2**64 - 1),
+    ],
+)  # fmt: skip
+def test_integers_that_the_device_would_round_are_refused(dtype, number):
+    queue = ModelInput("q", "a", (3,), dtype, (1, 1, 3), (1, 32, 32))
+    with pytest.raises(HostError, match=f"input a: the integer {number} is not exact in float32, in which the device"):
+        queue.to_queue(np.array([1, number, 2], dtype))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("int32", 2**24), ("int64", 2**40), ("int64", -(2**63)), ("int32", -(2**31))]
+)
+def test_integers_that_float32_has_are_taken(dtype, number):
+    queue = ModelInput("q", "a", (3,), dtype, (1, 1, 3), (1, 32, 32))
+    assert queue.to_queue(np.array([1, number, 2], dtype))[0, 0, 0, :3].tolist() == [1, number, 2]
+
+
+def test_an_input_of_floats_is_rounded_as_floats_are():
+    queue = ModelInput("q", "a", (1,), "float32", (1, 1, 1), (1, 32, 32))
+    assert queue.to_queue(np.array([2**24 + 1]))[0, 0, 0, 0] == 2**24

@@ -348,7 +348,11 @@ class _Compiled:
         changes. Raise UnsupportedError for arguments that share memory which the graph changes."""
         changed = _drop_empty(self._effects.changed, self._layouts)
         _refuse_shared_memory(arguments, changed)
-        tensors = [argument.detach() for argument in arguments if isinstance(argument, torch.Tensor)]
+        tensors = [
+            _rounded_integers(argument.detach()) if number in changed else argument.detach()
+            for number, argument in enumerate(arguments)
+            if isinstance(argument, torch.Tensor)
+        ]
         if self._model is not None:
             values = self._model(*tensors, precision=precision)
         else:
@@ -633,6 +637,16 @@ def _write(tensor: Any, source: Any) -> None:
 def _tensor(value: Array, shape: Any) -> Any:
     """Return a copy of an array as a tensor of a shape."""
     return torch.from_numpy(np.array(value)).reshape(shape)
+
+
+def _rounded_integers(tensor: Any) -> Any:
+    """Return a tensor that the graph changes in place with its integers rounded to those that float32 has. Such a
+    tensor may hold others, which an input that is only read may not: elements that are not written keep their bits."""
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
+        return tensor
+    bounds = torch.iinfo(tensor.dtype)
+    largest = bounds.max - (bounds.max >> 24)  # what float32 has below the bound, of 24 binary digits
+    return tensor.to(torch.float32).clamp(bounds.min, largest)
 
 
 def _write_changes(tensor: Any, value: Array, is_written: Any) -> None:
