@@ -242,19 +242,18 @@ class Baseline:
     measure: Measure | None = None
 
     def against(self, present: Mapping[str, Sequence[Item]]) -> BaselineComparison:
-        """Compare the present items of each file, by its path, with the baseline; with `update`, write them to it,
-        too. Raises OSError.
-        """
-        baseline_names = {name: self._name(name) for name in present}
-        expected = {
-            name: self._matching_entries().get(baseline_name, []) for name, baseline_name in baseline_names.items()
-        }
-        comparison = compare(self.section, expected, present, self.measure)
+        """Compare the present items of each file, by its path, with the baseline."""
+        entries = self._matching_entries()
+        expected = {name: entries.get(self._name(name), []) for name in present}
+        return compare(self.section, expected, present, self.measure)
+
+    def keep(self, present: Mapping[str, Sequence[Item]]) -> None:
+        """With `update`, write the present items of each file, by its path, to the baseline. Raises OSError, and
+        HostError if the file was damaged meanwhile: callers write first what else they have of a long run."""
         if self.update:
             with folder_to_ourselves(Path(self.path).parent):
                 self._read_again()
-                self._write({baseline_names[name]: items for name, items in present.items()})
-        return comparison
+                self._write({self._name(name): items for name, items in present.items()})
 
     def _read_again(self) -> None:
         """Take over what other runs have written to the file since it was read, so that none is lost."""
@@ -389,8 +388,13 @@ def _parse(path: str, data: bytes) -> dict[str, Any]:
         for file, items in _object(f"{path}: {name}: files", section["files"]).items():
             if not isinstance(items, list):
                 raise HostError(f"{path}: {name}: files: {file}: not a list")
+            earlier: set[str] = set()
             for number, entry in enumerate(cast(list[Any], items), 1):
-                _check_item(f"{path}: {name}: files: {file}: item {number}", entry, measure.name)
+                place = f"{path}: {name}: files: {file}: item {number}"
+                _check_item(place, entry, measure.name)
+                if entry["what"] in earlier:  # of two levels, the higher one would hide what is worse
+                    raise HostError(f"{place}: {entry['what']} is there already: remove one, as after a merge")
+                earlier.add(entry["what"])
     return root
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.app.cli.config import RULE_OPTIONS, refuses, rule_list_type
-from buda_emu.app.cli.output import complain, say
+from buda_emu.app.cli.output import complain, require_writable, say
 from buda_emu.support.checker.result import Choice
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
@@ -63,13 +63,16 @@ def complain_of_left_out(path: str) -> None:
 def open_baseline(
     args: argparse.Namespace, section: "Section", settings: Mapping[str, Any], measure: "Measure | None" = None
 ) -> "Baseline | None":
-    """Read the baseline that --baseline names, before the work begins; None without one. Raises HostError."""
+    """Read the baseline that --baseline names, before the work begins; None without one. Raises HostError, and OSError
+    for one that is to be updated and cannot be."""
     if args.baseline is None:
         if args.update_baseline:
             raise HostError("--update-baseline: which one? --baseline FILE names it")
         return None
     from buda_emu.report.baselines import read_baseline
 
+    if args.update_baseline:
+        require_writable("--baseline", args.baseline)
     return read_baseline(args.baseline, section, settings, update=args.update_baseline, measure=measure)
 
 

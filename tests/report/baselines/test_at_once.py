@@ -9,7 +9,7 @@ def test_what_another_run_wrote_meanwhile_is_kept(tmp_path):
         (tmp_path / name).touch()
     first = read_baseline(path, "perf", {}, update=True)
     second = read_baseline(path, "perf", {}, update=True)
-    first.against({str(tmp_path / "a.yaml"): [Item("epoch", 1.0)]})
-    second.against({str(tmp_path / "b.yaml"): [Item("epoch", 2.0)]})
+    first.keep({str(tmp_path / "a.yaml"): [Item("epoch", 1.0)]})
+    second.keep({str(tmp_path / "b.yaml"): [Item("epoch", 2.0)]})
     files = read_baseline(path, "perf", {}).content["perf"]["files"]
     assert files.keys() == {"a.yaml", "b.yaml"}

@@ -96,7 +96,9 @@ def path(tmp_path, monkeypatch):
 
 
 def update_file(path, found, section="test", settings=SETTINGS):
-    return read_baseline(str(path), section, settings, update=True).against(found)
+    baseline = read_baseline(str(path), section, settings, update=True)
+    baseline.keep(found)
+    return baseline.against(found)
 
 
 def compare_with_file(path, found, section="test", settings=SETTINGS):
@@ -187,6 +189,10 @@ def section(**files):
         (section(a=[{"what": "x", "error": True}]), "item 1: error: must be a number"),
         (section(a=[{"what": "x", "count": 1}]), "unknown key 'count'"),
         (section(a=[{"what": "x", "reason": " "}]), "item 1: reason: must be words"),
+        (
+            section(a=[{"what": "x", "error": 0.1}, {"what": "y"}, {"what": "x", "error": 0.9}]),
+            "test: files: a: item 3: x is there already: remove one, as after a merge",
+        ),
     ],
 )
 def test_a_file_that_is_not_a_baseline_is_refused_with_its_place(content, said, path):

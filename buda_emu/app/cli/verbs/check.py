@@ -52,9 +52,11 @@ def main(args: argparse.Namespace) -> int:
         return print_results(args, results)
     from buda_emu.report.baselines import check_items
 
-    comparison = baseline.against({name: check_items(file.result.diagnostics) for name, file in results.items()})
+    items = {name: check_items(file.result.diagnostics) for name, file in results.items()}
+    comparison = baseline.against(items)
     new_results = {name: _select_new(name, file, comparison) for name, file in results.items()}
     print_results(args, new_results, no_findings="no new findings")
+    baseline.keep(items)
     print_line = say if args.format in _FOR_PEOPLE else complain
     return report_comparison(comparison, updated=args.update_baseline, print_line=print_line)
 

@@ -87,9 +87,12 @@ def main(args: argparse.Namespace) -> int:
         return _compare_runs(args, modelled)
     _print_figures(args, modelled)
     comparison = None
+    items = {args.file: perf_items(modelled.run, modelled.checks)}
     if baseline is not None:
-        comparison = baseline.against({args.file: perf_items(modelled.run, modelled.checks)})
+        comparison = baseline.against(items)
     _write_files(args, modelled, comparison)
+    if baseline is not None:
+        baseline.keep(items)
     if comparison is not None:
         return report_comparison(comparison, updated=args.update_baseline)
     return Exit.OK if modelled.passed else Exit.DIFFERS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.app.cli.console import Console
-from buda_emu.app.cli.coverage import record_coverage
+from buda_emu.app.cli.coverage import record_coverage, refuse_other_coverage
 from buda_emu.app.cli.findings import complain_of_left_out, open_baseline, report_comparison
 from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_json, write_printable, write_text
 from buda_emu.app.cli.shared_arguments import read_options, record_of
@@ -59,6 +59,7 @@ def main(args: argparse.Namespace) -> int:
     baseline = open_baseline(
         args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
     )
+    refuse_other_coverage(args.coverage)
     if args.report is not None:
         make_folder(args.report)  # before the run, so that no result is lost
     workers = _worker_count(args, len(cases))
@@ -75,14 +76,17 @@ def main(args: argparse.Namespace) -> int:
     remember(Path.cwd(), results)
     comparison = None
     known_files: frozenset[str] = frozenset()
+    items = {case.netlist: test_items(case) for case in results}
     if baseline is not None:
-        comparison = baseline.against({case.netlist: test_items(case) for case in results})
+        comparison = baseline.against(items)
         known_files = comparison.known_files
     console.end(run, known_files)
     _write_files(args, run, comparison, known_files)
-    is_covered = record_coverage(args, results)
     if args.format != "text":
         _print_for_programs(args.format, run, known_files)
+    if baseline is not None:
+        baseline.keep(items)  # after all other outputs, which a baseline that cannot be written does not lose
+    is_covered = record_coverage(args, results)
     unused_settings, unmet = _unused_parameters(args, results)
     for text in unused_settings:
         complain(f"buda-emu: {text}")
