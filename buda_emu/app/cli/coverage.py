@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from buda_emu.app.cli.output import complain, say, write_json, write_text
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
+from buda_emu.support.folder_lock import folder_to_ourselves
 
 if TYPE_CHECKING:
+    from buda_emu.testing.coverage.report import Coverage
     from buda_emu.testing.verify.result import CaseResult
 
 _MOST_NAMES = 8  # names of a list that are missing
@@ -30,24 +32,21 @@ def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[re
     )
 
 
+def refuse_other_coverage(path: Path | None) -> None:
+    """Raise HostError for a file that is no coverage file, before the work whose coverage could not be added to it."""
+    if path is not None and path.exists():
+        from buda_emu.testing.coverage.report import read
+
+        read(path)
+
+
 def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -> bool:
     """Add the features that the results exercise to the coverage file, write its page and print a table. Return whether
     the coverage reaches --coverage-min. Raises HostError for a file that is not a coverage file."""
     if args.coverage is None:
         return True
-    from buda_emu.testing.coverage.report import Coverage, read
-
-    coverage = Coverage()
-    if args.coverage.exists():
-        coverage = read(args.coverage)
-    new_features = 0
-    for case in results:
-        if case.exercised:
-            new_features += len(coverage.count(case.exercised, _relative_path(case.netlist, args.coverage)))
-    from buda_emu.report.pages.coverage import coverage_page
-
-    write_json(args.coverage, coverage.as_json())
-    write_text(args.coverage.with_suffix(".html"), coverage_page(coverage, str(args.coverage)))
+    with folder_to_ourselves(args.coverage.parent):  # what another run adds at the same time stays
+        coverage, new_features = _add_to_file(args.coverage, results)
     if not args.quiet:
         say()
         rows = [
@@ -63,6 +62,24 @@ def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -
         complain(f"buda-emu: coverage {coverage.percent:.1f} % is below --coverage-min {args.coverage_min:g}")
         return False
     return True
+
+
+def _add_to_file(path: Path, results: "Sequence[CaseResult]") -> "tuple[Coverage, int]":
+    """Count what the results exercise in a coverage file, and write it and its page. Return the coverage, and how many
+    features are new in it."""
+    from buda_emu.report.pages.coverage import coverage_page
+    from buda_emu.testing.coverage.report import Coverage, read
+
+    coverage = Coverage()
+    if path.exists():
+        coverage = read(path)
+    new_features = 0
+    for case in results:
+        if case.exercised:
+            new_features += len(coverage.count(case.exercised, _relative_path(case.netlist, path)))
+    write_json(path, coverage.as_json())
+    write_text(path.with_suffix(".html"), coverage_page(coverage, str(path)))
+    return coverage, new_features
 
 
 def _relative_path(netlist: str, coverage: Path) -> str:

@@ -3,11 +3,14 @@
 import json
 import re
 import shutil
+import threading
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
 
 import buda_emu as be
+from buda_emu.app.cli.coverage import record_coverage
 from buda_emu.app.cli.main import main
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing import generate
@@ -98,6 +101,38 @@ def test_the_verb(tmp_path, capsys):
     assert main([*command, "--coverage-min", "90", "-q"]) == 1
     assert "is below --coverage-min 90" in capsys.readouterr().err
     assert read(path).netlists == 2
+
+
+def command_for(path):
+    return ["test", str(DIRECTORY / "matmul.yaml"), "-n", "1", "--precision", "format", "-q", "--coverage", str(path)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("coverage.json", "{}"), ("coverage.json", ""), ("coverage.html", None), ("coverage.json.gz", None)],
+)
+def test_a_file_to_which_nothing_can_be_added_is_refused_before_the_run(name, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("buda_emu.app.cli.verbs.test._run_cases", lambda *_: pytest.fail("it ran"))
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    assert main(command_for(path)) == 2
+    assert name in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == [name] * (text is not None)
+
+
+def test_runs_at_once_keep_what_the_others_add(tmp_path):
+    """Each waits where another has read the file and not yet written it."""
+    path = tmp_path / "coverage.json"
+    exercised = coverage_of([be.load(DIRECTORY / "matmul.yaml")]).counts
+    cases = [SimpleNamespace(exercised={name: list(counts) for name, counts in exercised.items()}, netlist="a.yaml")]
+    arguments = SimpleNamespace(coverage=path, quiet=True, coverage_min=None)
+    runs = [threading.Thread(target=record_coverage, args=(arguments, cases)) for _ in range(8)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert read(path).netlists == 8
 
 
 def test_each_name_has_the_simplest_netlist_that_has_it(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """`buda-emu test`, in this process and, where that is the point, as a command with worker processes."""
 
+import errno
 import json
 import os
 import re
@@ -673,3 +674,31 @@ def test_the_examples_pass_on_two_workers(folder, command):
     assert process.returncode == 0
     assert nothing_but_progress(err)
     assert "...... 100 %" in out
+
+
+def test_results_outlast_what_cannot_be_updated(monkeypatch, capsys):
+    """A baseline or a coverage that cannot be written when the run is over costs no other output of it."""
+
+    def fail(name, *_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(name))
+
+    monkeypatch.setattr("buda_emu.report.baselines.write_file", fail)
+    monkeypatch.setattr("buda_emu.app.cli.coverage.write_json", fail)
+    command = ["test", "nets/good.yaml", "-n", "1", "--json", "results.json", "--junitxml", "results.xml"]
+    for more in (["--baseline", "known.json", "--update-baseline"], ["--coverage", "coverage.json"]):
+        assert main([*command, "--format", "json", *more]) == 2
+        captured = capsys.readouterr()
+        assert f"{more[1]}: No space left on device" in captured.err
+        assert "1 passed" in captured.err
+        assert json.loads(captured.out)["schema_version"] == 1
+        for name in ("results.json", "results.xml"):
+            Path(name).unlink()
+
+
+@pytest.mark.parametrize("verb", ["check", "test", "perf"])
+def test_a_baseline_that_cannot_be_updated_is_refused_before_the_work(verb, capsys):
+    command = [verb, "nets/good.yaml", "--baseline", "none/known.json", "--update-baseline"]
+    assert main(command) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "buda-emu: none/known.json: No such file or directory\n"
