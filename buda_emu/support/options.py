@@ -10,6 +10,7 @@ hands it on as `**options`; `with_options` refuses other keywords and shows thes
 arguments and the keys of its settings file from the same group.
 """
 
+import math
 import operator
 import os
 import re
@@ -241,6 +242,18 @@ def parse_below(text: str, below: float, description: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < below:
+        raise HostError(f"{text!r} is not {description}")
+    return value
+
+
+def parse_between(text: str, least: float, most: float, description: str) -> float:
+    """Parse a finite number from `least` to `most`. Raises HostError that quotes `description` as the expected form:
+    a limit that is NaN would hold whatever is compared with it."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most or math.isinf(value):
         raise HostError(f"{text!r} is not {description}")
     return value
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.app.cli.output import complain, say, write_json, write_text
+from buda_emu.app.cli.shared_arguments import percentage
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
 from buda_emu.support.folder_lock import folder_to_ourselves
 
 if TYPE_CHECKING:
@@ -28,16 +30,19 @@ def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[re
         "file, and write a page of the same name (docs/stress/coverage.md)",
     )
     parser.add_argument(
-        "--coverage-min", type=float, metavar="PERCENT", help="with --coverage: exit code 1 if less is exercised"
+        "--coverage-min", type=percentage, metavar="PERCENT", help="with --coverage: exit code 1 if less is exercised"
     )
 
 
-def refuse_other_coverage(path: Path | None) -> None:
-    """Raise HostError for a file that is no coverage file, before the work whose coverage could not be added to it."""
-    if path is not None and path.exists():
+def refuse_other_coverage(args: argparse.Namespace) -> None:
+    """Raise HostError, before any work, for a --coverage-min of the command line that nothing is held against, and for
+    a file that is no coverage file, to which none could be added."""
+    if args.coverage is None and args.coverage_min != args.default_of("coverage_min"):
+        raise HostError("--coverage-min has no effect without --coverage FILE")
+    if args.coverage is not None and args.coverage.exists():
         from buda_emu.testing.coverage.report import read
 
-        read(path)
+        read(args.coverage)
 
 
 def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -> bool:

@@ -3,9 +3,10 @@
 takes them by name, in the order of its help (`add_shared`)."""
 
 import argparse
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
@@ -16,6 +17,7 @@ from buda_emu.support.options import (
     Option,
     declared_options,
     parse_below,
+    parse_between,
     parse_natural,
     parse_positive,
     parse_seconds,
@@ -214,6 +216,12 @@ parameter = argument_type(parse_parameter)
 positive = argument_type(parse_positive)
 natural = argument_type(parse_natural)
 seconds = argument_type(parse_seconds)
+
+
+finite = argument_type(partial(parse_between, least=-math.inf, most=math.inf, description="a finite number"))
+nonnegative = argument_type(partial(parse_between, least=0.0, most=math.inf, description="a number from 0 on"))
+percentage = argument_type(partial(parse_between, least=0.0, most=100.0, description="a percentage from 0 to 100"))
+correlation = argument_type(partial(parse_between, least=-1.0, most=1.0, description="a PCC from -1 to 1"))
 
 
 def shard(text: str) -> tuple[int, int]:

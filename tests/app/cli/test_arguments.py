@@ -86,6 +86,9 @@ def _verb_parser(verb):
     return verbs.choices[verb]
 
 
+NUMBERS = (shared.finite, shared.nonnegative, shared.percentage, shared.correlation)
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "complaint"),
     [
@@ -96,11 +99,34 @@ def _verb_parser(verb):
         (shared.seconds, "nan", "is not a number of seconds above 0"),
         (shared.seconds, "0", "is not a number of seconds above 0"),
         (shared.memory_size, "much", "much"),
+        *(
+            (kind, text, f"'{text}' is not a")
+            for kind in NUMBERS
+            for text in ("nan", "inf", "-inf", "1e999", "much", "")
+        ),
+        (shared.nonnegative, "-0.1", "is not a number from 0 on"),
+        (shared.percentage, "100.1", "is not a percentage from 0 to 100"),
+        (shared.correlation, "99", "is not a PCC from -1 to 1"),
     ],
 )
 def test_invalid_values_are_refused(kind, text, complaint):
     with pytest.raises(argparse.ArgumentTypeError, match=complaint):
         kind(text)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_number_of_a_verb_may_be_nan(verb):
+    """Whatever is compared with a limit that is NaN keeps to it, so a gate would be open for ever."""
+
+    def leaves(parser):
+        for leaf in parser.below.values():
+            yield from leaves(leaf)
+        if not parser.below:
+            yield parser
+
+    names = [name for leaf in leaves(build_parser(verb).below[verb]) for name, action in leaf.options.items()
+             if action.type is float]  # fmt: skip
+    assert names == []
 
 
 def test_a_memory_limit_takes_the_same_words_in_every_verb():

@@ -121,6 +121,11 @@ def test_a_file_to_which_nothing_can_be_added_is_refused_before_the_run(name, te
     assert [file.name for file in tmp_path.iterdir()] == [name] * (text is not None)
 
 
+def test_a_least_coverage_of_nothing_is_refused(capsys):
+    assert main(["test", str(DIRECTORY / "matmul.yaml"), "--coverage-min", "50"]) == 2
+    assert capsys.readouterr().err == "buda-emu: --coverage-min has no effect without --coverage FILE\n"
+
+
 def test_runs_at_once_keep_what_the_others_add(tmp_path):
     """Each waits where another has read the file and not yet written it."""
     path = tmp_path / "coverage.json"

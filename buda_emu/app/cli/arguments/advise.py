@@ -2,7 +2,7 @@
 
 import argparse
 
-from buda_emu.app.cli.shared_arguments import add_arch, add_group, add_shared, netlist_output, positive
+from buda_emu.app.cli.shared_arguments import add_arch, add_group, add_shared, netlist_output, nonnegative, positive
 from buda_emu.emulator.options import Board, Programs, Seed, SharedWork
 
 EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-loss",
-        type=float,
+        type=nonnegative,
         default=1e-3,
         metavar="PCC",
         help="PCC against float32 that all changes together may cost the ops that they touch (default 0.001)",

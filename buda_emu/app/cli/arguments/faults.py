@@ -7,7 +7,9 @@ from buda_emu.app.cli.shared_arguments import (
     add_arch,
     add_group,
     add_shared,
+    correlation,
     natural,
+    nonnegative,
     number_below,
     positive,
     seconds,
@@ -46,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
     parser.add_argument(
         "--pcc",
-        type=float,
+        type=correlation,
         default=0.99,
         metavar="X",
         help="PCC that an output must have to be tolerable (default 0.99)",
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top-1", action="store_true", help="tolerable keeps the largest element of each row, too")
     parser.add_argument(
         "--late",
-        type=float,
+        type=nonnegative,
         default=1.1,
         metavar="X",
         help="kinds clock and link: late is beyond X times the time of the clean run (default 1.1)",

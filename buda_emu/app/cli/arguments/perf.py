@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_arch, add_group, add_shared, natural
+from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_arch, add_group, add_shared, finite, natural
 from buda_emu.emulator.options import Board, Programs, SharedWork
 from buda_emu.report.terminal.perf import SORTS
 
@@ -57,7 +57,7 @@ def _add_comparison(group: ArgumentTarget) -> None:
     )
     group.add_argument(
         "--fail-above",
-        type=float,
+        type=finite,
         metavar="PCT",
         help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles; with "
         "--baseline: an epoch is worse when it does (default 0)",

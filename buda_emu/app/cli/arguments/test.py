@@ -9,6 +9,7 @@ from buda_emu.app.cli.shared_arguments import (
     add_arch,
     add_group,
     add_shared,
+    correlation,
     natural,
     positive,
     shard,
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output_group.add_argument("--perf", action="store_true", help="also compare performance-check with modelled cycles")
     output_group.add_argument(
         "--threshold",
-        type=float,
+        type=correlation,
         default=DEFAULT_THRESHOLD,
         metavar="PCC",
         help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",

@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     baseline = open_baseline(
         args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
     )
-    refuse_other_coverage(args.coverage)
+    refuse_other_coverage(args)
     if args.report is not None:
         make_folder(args.report)  # before the run, so that no result is lost
     workers = _worker_count(args, len(cases))
