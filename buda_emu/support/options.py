@@ -207,6 +207,17 @@ def integer_of(name: str, least: int, *, optional: bool = False) -> Callable[[ob
     return convert
 
 
+def number_of(name: str, value: object, least: float, most: float = math.inf) -> float:
+    """Return the value of an argument that is a finite number from `least` to `most`. Raises HostError, which names the
+    argument, for anything else, such as NaN."""
+    is_number = hasattr(value, "__float__") and not hasattr(value, "__len__")  # of numpy, too; no text and no array
+    number = float(cast("Any", value)) if is_number else math.nan
+    if not least <= number <= most or math.isinf(number):
+        upper_bound = "" if math.isinf(most) else f" and at most {most:g}"
+        raise HostError(f"{name} must be a number of at least {least:g}{upper_bound}, not {value!r}")
+    return number
+
+
 def seconds_of(value: Any) -> float:
     """Return the seconds of a time limit. Raises HostError for what is no number above 0."""
     is_number = hasattr(value, "__float__") and not hasattr(value, "__len__")  # of numpy, too; no text and no array

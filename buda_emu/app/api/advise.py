@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 from os import fspath
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 from buda_emu.app.api.diff import compare
 from buda_emu.app.api.perf import chip_of, chip_of_source
@@ -30,7 +30,7 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError, NetlistError
-from buda_emu.support.options import document_path, names_of, with_options
+from buda_emu.support.options import document_path, integer_of, names_of, number_of, with_options
 from buda_emu.support.progress import Report
 from buda_emu.support.workers.job import workers_of
 
@@ -68,6 +68,8 @@ def advise(
     """
     board = options.get("board")
     arch = agreed_arch(board, options.get("arch"))
+    most_loss = number_of("most_loss", most_loss, 0)
+    tries = cast("int", integer_of("tries", 1)(tries))
     selected_moves = _select_moves(names_of(moves))
     data, netlist = _read_source(source, arch, board)
     bodies = select_programs(netlist, options.get("programs", ()))

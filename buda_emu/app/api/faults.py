@@ -21,7 +21,7 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
-from buda_emu.support.options import document_path, names_of, with_options
+from buda_emu.support.options import document_path, integer_of, names_of, number_of, with_options
 from buda_emu.support.progress import do_nothing
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse
@@ -196,9 +196,10 @@ def faults(
     do not fit the memory limit; a ram with views in different formats).
     """
     settings = _with_lists(settings or Settings())
-    if isinstance(budget, int):
-        budget = Budget(budget)
+    if not isinstance(budget, Budget):
+        budget = Budget(cast("int", integer_of("budget", 0)(budget)))
     _require_settings(settings)
+    _require_budget(budget)
     subject = _subject_of(source)
     if not subject.contents:
         subject = subject.with_contents()
@@ -276,7 +277,9 @@ def _with_lists(settings: Settings) -> Settings:
 
 
 def _require_settings(settings: Settings) -> None:
-    """Raise HostError for a kind, place, stratum or protection that does not exist."""
+    """Raise HostError for a kind, place, stratum or protection that does not exist, and for limits that are none."""
+    number_of("least_pcc", settings.least_pcc, -1, 1)
+    number_of("late", settings.late, 0)
     _require_words(settings.kinds, KINDS, "kind")
     if settings.places:
         _require_words(settings.places, PLACES, "place")
@@ -284,6 +287,15 @@ def _require_settings(settings: Settings) -> None:
         _require_words((settings.strata,), STRATA[1:], "strata")
     if settings.protect:
         _require_words(settings.protect, PROTECTIONS, "protection")
+
+
+def _require_budget(budget: Budget) -> None:
+    """Raise HostError for a count of faults, seconds or a width that is no number of its kind."""
+    integer_of("count", 0)(budget.count)
+    if budget.seconds is not None:
+        number_of("seconds", budget.seconds, 0)
+    if budget.width is not None:
+        number_of("width", budget.width, 0, 1)
 
 
 def _require_of_campaign(effect: Effect, bench: Bench) -> None:

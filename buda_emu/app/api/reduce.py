@@ -6,8 +6,7 @@ from buda_emu.app.api.load import load
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.netlist.load import YAML_SUFFIXES
 from buda_emu.netlist.model import Netlist
-from buda_emu.support.errors import HostError
-from buda_emu.support.options import document_path, with_hints
+from buda_emu.support.options import document_path, integer_of, seconds_of, with_hints
 from buda_emu.testing.reduce.search import Progress, Reduction, Trials, reduce_netlist
 
 
@@ -31,8 +30,9 @@ def reduce(
 
     Raises NetlistError if the netlist is refused, and HostError if the command does not fail on it.
     """
-    if timeout <= 0:
-        raise HostError(f"timeout={timeout}: seconds above 0 are expected")
+    timeout = seconds_of(timeout)
+    most_trials = integer_of("most_trials", 1, optional=True)(most_trials)
+    workers = integer_of("workers", 1, optional=True)(workers)
     if not isinstance(netlist, Netlist):
         netlist = load(document_path(netlist, "reduce"))
     trials = Trials(command, _file_name(netlist.path), timeout, workers or usable_processors())

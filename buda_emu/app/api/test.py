@@ -25,7 +25,7 @@ from buda_emu.report.terminal.case_columns import CASES, OPS, OUTPUTS
 from buda_emu.spec.precision import PRECISIONS, Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import BudaError, HostError
-from buda_emu.support.options import declared_options, document_path, require_choice, with_options
+from buda_emu.support.options import declared_options, document_path, number_of, require_choice, with_options
 from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers, workers_of
@@ -138,7 +138,7 @@ def test(
         machine=machine_of_worker(options, pool.count),
         per_op=per_op,
         perf=perf,
-        threshold=threshold,
+        threshold=number_of("threshold", threshold, -1, 1),
         detail=detail,
     )
     cases = mark_shared_references(list(_cases(source, settings, reference)))

@@ -1,16 +1,19 @@
 """What a caller gets wrong is a HostError in one sentence that names the argument, in every function that has it."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.app.api.faults import Budget
 from buda_emu.app.api.run_netlist import run_netlist
 from buda_emu.app.api.sweep import sweep
 from buda_emu.emulator.options import SharedOptions
 from buda_emu.netlist.load import check_text
 from buda_emu.support.options import declared_options
+from buda_emu.testing.injection.campaign import Settings
 from shared_files import ROOT
 
 PATH = str(ROOT / "netlists/matmul.yaml")
@@ -28,6 +31,7 @@ FUNCTIONS = {
     "debug": be.debug,
     "advise": be.advise,
     "sweep": swept,
+    "reduce": partial(be.reduce, command="false"),
 }
 WRONG = {
     "programs": [3, b"run_fwd", ["nope"], "nope", [None]],
@@ -42,6 +46,10 @@ WRONG = {
     "workers": ["x", 0, -1, 1.5],
     "memory_limit": ["8Q", "", "G", -5, 1.5, [8]],
     "timeout": ["x", 0, -1, float("nan"), None],
+    "threshold": ["x", float("nan"), 99, None],
+    "most_loss": ["x", float("nan"), float("inf"), -0.1],
+    "tries": ["x", 0, -1, 1.5],
+    "most_trials": ["x", 0, -1, 1.5],
     "inputs": ["nodir"],
     "reference": ["nodir"],
 }
@@ -68,7 +76,7 @@ def test_a_wrong_value_is_refused_by_its_name(name, keyword, value):
     assert len(message.splitlines()[0]) < 300
     if keyword in ("inputs", "reference"):
         assert message.startswith(f"{keyword}: nodir")
-    if keyword in ("arch", "precision", "expected", "compare", "seed", "threads", "workers", "memory_limit", "timeout"):
+    if keyword not in ("programs", "parameters", "board"):
         assert keyword in message
 
 
@@ -140,7 +148,6 @@ READERS = {
     "load_image": be.load_image,
     "faults": be.faults,
     "Emulator": be.Emulator,
-    "reduce": lambda source: be.reduce(source, "false"),
     "run_netlist": run_netlist,
 }
 SOURCES = [{"devices": 1}, 3, None, b"x", TEXT, f"  \n{TEXT}"]
@@ -178,3 +185,18 @@ def test_a_file_whose_name_has_two_lines_is_a_file(tmp_path):
     path = tmp_path / "a\nb.yaml"
     path.write_text(TEXT)
     assert be.load(path).ops.keys() == be.load(PATH).ops.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "settings"),
+    [
+        *(("budget", budget, {}) for budget in ("x", 1.5, -1, None)),
+        *(("seconds", Budget(1, seconds=value), {}) for value in ("x", float("nan"), -1)),
+        *(("width", Budget(1, width=value), {}) for value in ("x", float("nan"), 2)),
+        *(("least_pcc", 1, {"least_pcc": value}) for value in ("x", float("nan"), 99)),
+        *(("late", 1, {"late": value}) for value in ("x", float("nan"), -1)),
+    ],
+)
+def test_limits_of_a_campaign_are_numbers(name, budget, settings):
+    with pytest.raises(be.HostError, match=f"^{name} must be a"):
+        be.faults(PATH, budget, settings=Settings(**settings))
