@@ -155,14 +155,15 @@ class Cluster:
         try:
             waiting = next(numbered, None)
             while waiting is not None or self._futures:
-                while waiting is not None and len(self._futures) < limit:
+                while waiting is not None and len(self._futures) < limit and not self._is_cut_off:
                     self.send(waiting[1])
                     waiting = next(numbered, None)
                 number = self._next()
                 if number is not None:
                     yield number - first, self._answer(self._futures.pop(number))
                     continue
-                lost = Lost("crashed", "the Dask cluster has lost all its workers", 0.0)
+                loss = "scheduler was lost" if self._is_cut_off else "cluster has lost all its workers"
+                lost = Lost("crashed", f"the Dask {loss}", 0.0)
                 yield from ((number - first, lost) for number in sorted(self._futures))
                 if waiting is not None:
                     yield from ((number, lost) for number, _ in (waiting, *numbered))
@@ -174,9 +175,16 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """The number of threads of the cluster."""
+        """The number of threads of the cluster, 0 if its scheduler was lost."""
+        if self._is_cut_off:
+            return 0
         with sense(self._address):
             return sum(self._client.nthreads().values())
+
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether the client has given up its scheduler: nothing can be sent any more, and what was sent is lost."""
+        return self._client.status in ("closing", "closed")
 
     def answer_of(self, number: int, seconds: float) -> Answer | None:
         """Return the answer to the item of this number since the start, or None where there is none within
@@ -221,9 +229,10 @@ class Cluster:
         self._futures[number].add_done_callback(done)
 
     def _next(self) -> int | None:
-        """Return the number of an item that is done, or None when the cluster has lost all its workers."""
+        """Return the number of an item that is done, or None when the cluster has lost all its workers or its
+        scheduler."""
         alone_since = None
-        while True:
+        while self._futures or not self._is_cut_off:
             with suppress(Empty):
                 number = self._done.get(timeout=_LOOK_SECONDS)
                 if self._futures[number].status not in _TO_BE_DONE:
@@ -238,6 +247,7 @@ class Cluster:
             alone_since = alone_since or time.monotonic()
             if time.monotonic() - alone_since > NO_WORKERS_SECONDS:
                 return None
+        return None
 
 
 def _answer(future: Any) -> Answer:

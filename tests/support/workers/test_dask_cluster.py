@@ -286,6 +286,32 @@ def test_a_scheduler_that_goes_away(folder, hanging):
     assert results[1].message.startswith("the Dask scheduler was lost, or dropped it")
 
 
+def test_what_was_done_outlasts_a_scheduler_that_goes_away_before_all_is_sent(folder, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "_AHEAD", 1)
+    cluster = local_cluster(1)
+    told = []
+
+    def on_result(index, result):
+        told.append(index)
+        if result.status == "passed":
+            cluster.close()
+
+    results = run_all(good(folder, 5), cluster.scheduler_address, timeout=LONG, on_result=on_result)
+    assert [result.status for result in results[:1]] == ["passed"]
+    assert {result.status for result in results[1:]} == {"crashed"}
+    assert {result.message.partition(",")[0] for result in results[1:]} == {"the Dask scheduler was lost"}
+    assert told == [0, 1, 2, 3, 4]
+
+
+def test_a_cluster_whose_scheduler_is_lost_has_no_threads(folder):
+    cluster = local_cluster(1)
+    with closing(dask_cluster.Cluster(CASES, cluster.scheduler_address, LONG, {})) as client:
+        cluster.close()
+        assert until(lambda: client._is_cut_off)
+        assert client.slots == 0
+        assert [answer.text for _, answer in client.answers(good(folder, 2))] == ["the Dask scheduler was lost"] * 2
+
+
 def refused(address):
     with pytest.raises(HostError) as caught:
         run_all([Case("a", "a", b"")], address, timeout=LONG)
