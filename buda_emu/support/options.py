@@ -207,13 +207,14 @@ def integer_of(name: str, least: int, *, optional: bool = False) -> Callable[[ob
     return convert
 
 
-def number_of(name: str, value: object, least: float, most: float = math.inf) -> float:
-    """Return the value of an argument that is a finite number from `least` to `most`. Raises HostError, which names the
-    argument, for anything else, such as NaN."""
-    is_number = hasattr(value, "__float__") and not hasattr(value, "__len__")  # of numpy, too; no text and no array
-    number = float(cast("Any", value)) if is_number else math.nan
-    if not least <= number <= most or math.isinf(number):
-        upper_bound = "" if math.isinf(most) else f" and at most {most:g}"
+def number_of(name: str, value: object, least: float, greatest: float = math.inf) -> float:
+    """Return the value of an argument that is a finite number from `least` to `greatest`. Raises HostError, which names
+    the argument, for anything else, such as NaN."""
+    number = math.nan
+    if hasattr(value, "__float__") and not hasattr(value, "__len__"):  # of numpy, too; no text and no array
+        number = float(cast("Any", value))
+    if not least <= number <= greatest or math.isinf(number):
+        upper_bound = f" and at most {greatest:g}".removesuffix(" and at most inf")
         raise HostError(f"{name} must be a number of at least {least:g}{upper_bound}, not {value!r}")
     return number
 
@@ -257,14 +258,14 @@ def parse_below(text: str, below: float, description: str) -> float:
     return value
 
 
-def parse_between(text: str, least: float, most: float, description: str) -> float:
-    """Parse a finite number from `least` to `most`. Raises HostError that quotes `description` as the expected form:
-    a limit that is NaN would hold whatever is compared with it."""
+def parse_between(text: str, least: float, greatest: float, description: str) -> float:
+    """Parse a finite number from `least` to `greatest`. Raises HostError that quotes `description` as the form
+    expected: a limit that is NaN would hold whatever is compared with it."""
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not least <= value <= most or math.isinf(value):
+    if not least <= value <= greatest or math.isinf(value):
         raise HostError(f"{text!r} is not {description}")
     return value
 

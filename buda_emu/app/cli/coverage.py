@@ -39,10 +39,15 @@ def refuse_other_coverage(args: argparse.Namespace) -> None:
     a file that is no coverage file, to which none could be added."""
     if args.coverage is None and args.coverage_min != args.default_of("coverage_min"):
         raise HostError("--coverage-min has no effect without --coverage FILE")
-    if args.coverage is not None and args.coverage.exists():
-        from buda_emu.testing.coverage.report import read
+    if args.coverage is not None:
+        _coverage_before(args.coverage)
 
-        read(args.coverage)
+
+def _coverage_before(path: Path) -> "Coverage":
+    """Return the coverage in a file; one of no netlists if there is no such file. Raises HostError for another file."""
+    from buda_emu.testing.coverage.report import Coverage, read
+
+    return read(path) if path.exists() else Coverage()
 
 
 def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -> bool:
@@ -73,11 +78,8 @@ def _add_to_file(path: Path, results: "Sequence[CaseResult]") -> "tuple[Coverage
     """Count what the results exercise in a coverage file, and write it and its page. Return the coverage, and how many
     features are new in it."""
     from buda_emu.report.pages.coverage import coverage_page
-    from buda_emu.testing.coverage.report import Coverage, read
 
-    coverage = Coverage()
-    if path.exists():
-        coverage = read(path)
+    coverage = _coverage_before(path)
     new_features = 0
     for case in results:
         if case.exercised:

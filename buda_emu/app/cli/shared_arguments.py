@@ -218,10 +218,10 @@ natural = argument_type(parse_natural)
 seconds = argument_type(parse_seconds)
 
 
-finite = argument_type(partial(parse_between, least=-math.inf, most=math.inf, description="a finite number"))
-nonnegative = argument_type(partial(parse_between, least=0.0, most=math.inf, description="a number from 0 on"))
-percentage = argument_type(partial(parse_between, least=0.0, most=100.0, description="a percentage from 0 to 100"))
-correlation = argument_type(partial(parse_between, least=-1.0, most=1.0, description="a PCC from -1 to 1"))
+finite = argument_type(partial(parse_between, least=-math.inf, greatest=math.inf, description="a finite number"))
+nonnegative = argument_type(partial(parse_between, least=0.0, greatest=math.inf, description="a number from 0 on"))
+percentage = argument_type(partial(parse_between, least=0.0, greatest=100.0, description="a percentage from 0 to 100"))
+correlation = argument_type(partial(parse_between, least=-1.0, greatest=1.0, description="a PCC from -1 to 1"))
 
 
 def shard(text: str) -> tuple[int, int]:

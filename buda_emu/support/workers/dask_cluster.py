@@ -162,8 +162,7 @@ class Cluster:
                 if number is not None:
                     yield number - first, self._answer(self._futures.pop(number))
                     continue
-                loss = "scheduler was lost" if self._is_cut_off else "cluster has lost all its workers"
-                lost = Lost("crashed", f"the Dask {loss}", 0.0)
+                lost = Lost("crashed", self._why_lost(), 0.0)
                 yield from ((number - first, lost) for number in sorted(self._futures))
                 if waiting is not None:
                     yield from ((number, lost) for number, _ in (waiting, *numbered))
@@ -183,8 +182,14 @@ class Cluster:
 
     @property
     def _is_cut_off(self) -> bool:
-        """Whether the client has given up its scheduler: nothing can be sent any more, and what was sent is lost."""
+        """Return whether the client has given up its scheduler: nothing can be sent any more, and what was is lost."""
         return self._client.status in ("closing", "closed")
+
+    def _why_lost(self) -> str:
+        """Return why the items that are left have no answers."""
+        if self._is_cut_off:
+            return "the Dask scheduler was lost"
+        return "the Dask cluster has lost all its workers"
 
     def answer_of(self, number: int, seconds: float) -> Answer | None:
         """Return the answer to the item of this number since the start, or None where there is none within
