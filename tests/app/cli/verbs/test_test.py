@@ -701,4 +701,4 @@ def test_a_baseline_that_cannot_be_updated_is_refused_before_the_work(verb, caps
     assert main(command) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "buda-emu: none/known.json: No such file or directory\n"
+    assert captured.err == "buda-emu: none/known.json: there is no folder none\n"
