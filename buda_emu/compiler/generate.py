@@ -27,7 +27,7 @@ from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.emulator.image.model_io import ModelIo, inputs_by_label
-from buda_emu.emulator.image.model_programs import ModelProgram, ModelState, WindowProgram
+from buda_emu.emulator.image.model_programs import ModelProgram, ModelState, WindowProgram, require_rounds
 from buda_emu.emulator.image.shape_rules import ShapeRule
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.program.parameters import parameters_of_rounds
@@ -252,10 +252,7 @@ class CompiledPrograms(CompiledModel):
         HostError, ProgramError."""
         name, part = self._part(program)
         count = len(inputs)
-        if not 1 <= count <= self._entries(part):
-            raise HostError(f"{name}: {count} rounds in one run; its queues hold {self._entries(part)}")
-        if not 0 <= write_index <= self.slots - min(count, self.slots):
-            raise HostError(f"{name}: write_index {write_index} for {count} rounds; its caches have {self.slots} slots")
+        require_rounds(name, count, write_index, room=self._entries(part), slots=self.slots)
         io = self._io(part)
         # All rounds become entries before the first is pushed: one that is refused must not leave others in the queues.
         entries: list[Mapping[str, Array]] = []

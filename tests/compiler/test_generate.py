@@ -259,7 +259,7 @@ def test_what_does_not_fit_a_cache_is_refused(kept, keeps, complaint):
 def test_rounds_are_within_slots_and_queues():
     m = be.compile_programs(be.Program(Appended(4), (torch.ones(2, 8), torch.zeros(2, 8)), keeps={1: "cache"}))
     x = np.ones((2, 8), np.float32)
-    with pytest.raises(be.HostError, match="write_index 2 for 1 rounds; its caches have 2 slots"):
+    with pytest.raises(be.HostError, match="write_index 2 for 1 round; its caches have 2 slots"):
         m(x, write_index=2)
     with pytest.raises(be.HostError, match="9 rounds in one run"):
         m.rounds([(x,)] * 9)

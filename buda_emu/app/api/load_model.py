@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from buda_emu.emulator.image.device_image import DeviceImage, InitialTensor
 from buda_emu.emulator.image.load import load_image
 from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, inputs_by_label, made_up
-from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram
+from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram, require_rounds
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.image.shape_rules import DecidingInput, fill_by_rules
@@ -200,13 +200,7 @@ class LoadedPrograms(LoadedModel):
         """Run several rounds of a program in one run; each writes the slot behind that of the round before. Raises
         HostError, ProgramError."""
         entry = self._program(program)
-        count = len(inputs)
-        room = self._room(entry)
-        if not 1 <= count <= room:
-            raise HostError(f"{entry.name}: {count} rounds in one run; its queues hold {room}")
-        if not 0 <= write_index <= self.slots - min(count, self.slots):
-            slots = plural(self.slots, "slot")
-            raise HostError(f"{entry.name}: write_index {write_index} for {count} rounds; its caches have {slots}")
+        require_rounds(entry.name, len(inputs), write_index, room=self._room(entry), slots=self.slots)
         sets = [self._arrays(arguments, entry) for arguments in inputs]
         return self._run_sets(self._io_of(entry), sets, entry.program, precision, write_index)
 

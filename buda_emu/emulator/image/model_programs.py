@@ -45,6 +45,16 @@ class ModelState:
         return entries[: self.slots].reshape(-1)[places].reshape(self.shape)
 
 
+def require_rounds(program: str, count: int, write_index: int, *, room: int, slots: int) -> None:
+    """Raise HostError unless a program can do `count` rounds in one run, the first of which writes slot `write_index`
+    of its caches. Its queues have `room` for so many rounds, and its caches have so many `slots`."""
+    rounds = plural(count, "round")
+    if not 1 <= count <= room:
+        raise HostError(f"{program}: {rounds} in one run; its queues hold {room:,}")
+    if not 0 <= write_index <= slots - min(count, slots):
+        raise HostError(f"{program}: write_index {write_index} for {rounds}; its caches have {plural(slots, 'slot')}")
+
+
 @dataclass(frozen=True, slots=True)
 class WindowProgram:
     """A program that takes a window of tokens [1, n] and their positions [1, n] and returns scores [1, n, tokens].
