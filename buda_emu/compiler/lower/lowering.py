@@ -1,6 +1,6 @@
 """The state of a lowering, and the few netlist ops from which all lowerings are built."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
@@ -182,7 +182,7 @@ class Lowering:
         name = self.name(suffix)
         _check_size(name, shape, MAX_TILES)
         for use in uses:
-            _check_size(name, self._shape_behind_tms(use), MAX_MAPPED)
+            self._shape_behind_tms(self.out.shape_of(use.source), use.tms)
         source = self.node.name if self.node else ""
         self.out.ops[name] = TileOp(
             name=name,
@@ -198,11 +198,14 @@ class Lowering:
         )
         return name
 
-    def _shape_behind_tms(self, use: Use) -> Shape:
-        """Return the shape in tiles that an operand has behind its TMs."""
-        shape = self.out.shape_of(use.source)
-        for tm in use.tms:
+    def _shape_behind_tms(self, shape: Shape, tms: Sequence[Tm]) -> Shape:
+        """Return the shape in tiles that a tensor of `shape` has behind TMs. Raises UnsupportedError, as `_check_size`
+        does, if the tensor has too many tiles for an operand, at first or behind one of the TMs."""
+        name = self.name()
+        _check_size(name, shape, MAX_MAPPED)
+        for tm in tms:
             shape = after(tm, shape)
+            _check_size(name, shape, MAX_MAPPED)
         return shape
 
     def use(self, value: LoweredValue, *, transpose: bool = False) -> Use:
@@ -232,10 +235,9 @@ class Lowering:
     def through(self, value: LoweredValue, tm: Tm, layout: Layout) -> LoweredValue:
         """Return the value behind one more TM, in the layout that it then has."""
         value = self.real(value)
-        shape = after(tm, value.shape_in_tiles)
+        shape = self._shape_behind_tms(value.shape_in_tiles, (tm,))
         if shape != replace(value, layout=layout).shape_in_tiles:
             raise InternalError(f"TM {tm} on {value.shape_in_tiles} for {layout}")
-        _check_size(self.name(), shape, MAX_MAPPED)
         return replace(value, tms=(*value.tms, tm), layout=layout)
 
     # ------------------------------------------------------------------------------------------------- row moves
@@ -270,7 +272,7 @@ class Lowering:
         """Add the op that moves tile rows by a matrix to a result of `shape` in tiles, and return its name: a product
         with one small matrix for each slice, or an identity matmul."""
         source = Use(value.source, value.tms)
-        have = self._shape_behind_tms(source)
+        have = self._shape_behind_tms(self.out.shape_of(source.source), source.tms)
         block = _repeated_block(matrix, have, shape)
         if block is not None and block.size <= 64 * TILE * TILE:
             # FRONTEND 3.2: a constant left factor, the same for every slice of t.
@@ -381,12 +383,12 @@ class Lowering:
         return None
 
 
-def _check_size(name: str, shape: Shape, most: int) -> None:
-    """Raise UnsupportedError for a tensor of more than `most` tiles, which a run cannot hold: a layout may take many
+def _check_size(name: str, shape: Shape, limit: int) -> None:
+    """Raise UnsupportedError for a tensor of more than `limit` tiles, which a run cannot hold: a layout may take many
     times as many elements as the model's tensor has."""
-    if prod(shape) > most:
+    if prod(shape) > limit:
         tiles = " x ".join(map(str, shape))
-        raise UnsupportedError(f"{name}: its layout takes {tiles} tiles, the most is {most:,}: use smaller inputs")
+        raise UnsupportedError(f"{name}: its layout takes {tiles} tiles, the most is {limit:,}: use smaller inputs")
 
 
 def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
