@@ -40,6 +40,14 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
     return b.constant(nonempty)
 
 
+def zero_masked_rows(b: Builder, result: Node, unmasked_rows: Node | None) -> Node:
+    """Return what a softmax, or an attention, gives with zeros in the rows that are masked completely, which
+    `find_unmasked_rows` found."""
+    if unmasked_rows is None:
+        return result
+    return b.multiply(result, unmasked_rows, dtype=result.dtype)
+
+
 def _is_minus_infinity_row(b: Builder, largest: Node) -> Node:
     """Return 1 where the largest score of a row is minus infinity. A row of the least float32 is no masked row."""
     return b.logical_and(b.less_equal(largest, -INFINITE), b.greater_equal(largest, MASKED))

@@ -7,7 +7,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import find_unmasked_rows
+from buda_emu.compiler.importers.attention import find_unmasked_rows, zero_masked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
 from buda_emu.compiler.importers.operators import NotSupportedError
@@ -78,26 +78,21 @@ def attention(
     """`attention`: softmax(scale q k' + mask) v, also grouped queries and causal masks; 0 where everything is masked"""
     if dropout:
         raise NotSupportedError("dropout")
-    if mask is not None and mask.dtype == "bool":
-        mask = b.where(mask, 0.0, -np.inf)
+    masks: list[Node] = []
+    unmasked_rows = None
     if mask is not None:
-        unmasked_rows = find_unmasked_rows(b, mask, len(mask.shape) - 1)
-    else:
-        unmasked_rows = None
-    if mask is not None:
-        masks = [mask]
-    else:
-        masks = []
+        bias = mask
+        if mask.dtype == "bool":
+            bias = b.where(mask, 0.0, -np.inf)
+        masks.append(bias)
+        unmasked_rows = find_unmasked_rows(b, bias, len(bias.shape) - 1)
     if scale is None:
         size = q.shape[-1] ** -0.5
     else:
         size = float(scale)
     heads = [operand if len(operand.shape) > 2 else view(b, operand, (1, *operand.shape)) for operand in (q, k, v)]
     result = b.attention(*heads, *masks, scale=size, causal=bool(causal))
-    result = view(b, result, (*q.shape[:-1], v.shape[-1]))
-    if unmasked_rows is None:
-        return result
-    return b.multiply(result, unmasked_rows, dtype=result.dtype)
+    return zero_masked_rows(b, view(b, result, (*q.shape[:-1], v.shape[-1])), unmasked_rows)
 
 
 @aten("flex_attention")
@@ -119,10 +114,11 @@ def flex_attention(
     builds the mask from the place. The others say which parts of such a mask are empty, and are not read: as in eager
     torch, blocks that were made without a mask's function change no result.
     """
-    batch, heads, queries, keys = q.shape[0], q.shape[1], q.shape[2], k.shape[2]
+    heads = q.shape[1]
+    sizes = (*q.shape[:3], k.shape[2])  # of batch, head, query and key
     place = [
         b.constant(np.arange(size, dtype=np.int32).reshape([-1 if dim == axis else 1 for axis in range(4)]))
-        for dim, size in enumerate((batch, heads, queries, keys))
+        for dim, size in enumerate(sizes)
     ]
     mask: Node | None = b.retype(blocks[-1](*place, *mask_buffers), "bool")
     if mask.op == "constant" and mask.value.all():
@@ -140,9 +136,7 @@ def flex_attention(
         unmasked_rows = find_unmasked_rows(b, bias, len(bias.shape) - 1)
         changed = b.add(changed, bias)
     result = b.matmul(b.softmax(changed, dim=3), b.repeat(v, dim=1, times=heads // v.shape[1]))
-    if unmasked_rows is not None:
-        result = b.multiply(result, unmasked_rows)
-    return [result, None, None]
+    return [zero_masked_rows(b, result, unmasked_rows), None, None]
 
 
 @aten("convolution")

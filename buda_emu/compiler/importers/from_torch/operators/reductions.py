@@ -8,7 +8,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import find_unmasked_rows
+from buda_emu.compiler.importers.attention import find_unmasked_rows, zero_masked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import view
@@ -161,10 +161,7 @@ def softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 def safe_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`, zeros for rows that are masked completely"""
     result = softmax(b, x, dim, dtype=dtype)
-    unmasked_rows = find_unmasked_rows(b, x, dim % len(x.shape))
-    if unmasked_rows is None:
-        return result
-    return b.multiply(result, unmasked_rows, dtype=result.dtype)
+    return zero_masked_rows(b, result, find_unmasked_rows(b, x, dim % len(x.shape)))
 
 
 @aten("_log_softmax", whole=True)
