@@ -45,15 +45,12 @@ def _require_sizes(sizes: Sequence[int], least: int = 0) -> None:
         raise ValueError(f"a size of {min(sizes)}")
 
 
-def shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
+def _shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
     """Return the shape of ONNX's Reshape. Raises ValueError for sizes of another number of elements."""
     _require_sizes(values, -1)
     sizes = list(values)
-    for place, size in enumerate(sizes):
-        if size == 0 and keeps_zero:
-            if place >= len(shape):
-                raise ValueError(f"size 0 for dimension {place} of {len(shape)}")
-            sizes[place] = shape[place]
+    if keeps_zero:
+        sizes = _replace_zeros(sizes, shape)
     elements = prod(shape)
     others = prod(size for size in sizes if size != -1)
     if sizes.count(-1) > 1:
@@ -67,7 +64,18 @@ def shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> S
     return tuple(sizes)
 
 
-def shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool = False) -> Shape:
+def _replace_zeros(sizes: Sequence[int], shape: Shape) -> list[int]:
+    """Return sizes with those of the operand's `shape` in place of 0. Raises ValueError for a 0 where that shape has no
+    dimension."""
+    replaced: list[int] = []
+    for place, size in enumerate(sizes):
+        if size == 0 and place >= len(shape):
+            raise ValueError(f"size 0 for dimension {place} of {len(shape)}")
+        replaced.append(size or shape[place])
+    return replaced
+
+
+def _shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     """Return the shape of Squeeze. Raises ValueError for an axis that is longer than 1."""
     removed = _places(values, len(shape))
     longer = [place for place in sorted(removed) if shape[place] != 1]
@@ -76,7 +84,7 @@ def shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool = False) -> Sh
     return tuple(size for place, size in enumerate(shape) if place not in removed)
 
 
-def shape_of_unsqueeze(shape: Shape, values: Sequence[int], _: bool = False) -> Shape:
+def _shape_of_unsqueeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
     """Return the shape of Unsqueeze. Raises ValueError for an axis that occurs twice."""
     rank = len(shape) + len(values)
     inserted = _places(values, rank)
@@ -117,10 +125,10 @@ def _shape_of_constant(_: Shape, values: Sequence[int], __: bool) -> Shape:
     return tuple(values)
 
 
-RESULTS: Final[Mapping[str, Callable[[Shape, Sequence[int], bool], Shape]]] = {
-    "Reshape": shape_of_reshape,
-    "Squeeze": shape_of_squeeze,
-    "Unsqueeze": shape_of_unsqueeze,
+RESULT_SHAPES: Final[Mapping[str, Callable[[Shape, Sequence[int], bool], Shape]]] = {
+    "Reshape": _shape_of_reshape,
+    "Squeeze": _shape_of_squeeze,
+    "Unsqueeze": _shape_of_unsqueeze,
     "Expand": _shape_of_expand,
     "Tile": _shape_of_tile,
     "ConstantOfShape": _shape_of_constant,
@@ -130,9 +138,9 @@ Reshape is whether a size of 0 keeps that of the operand."""
 
 
 def _operator(value: Any) -> str:
-    """Return the name of an operator that has a row in `RESULTS`. Raises FieldError for any other value."""
-    if text(value) not in RESULTS:
-        raise FieldError(f"one of {', '.join(RESULTS)}")
+    """Return the name of an operator that has a row in `RESULT_SHAPES`. Raises FieldError for any other value."""
+    if text(value) not in RESULT_SHAPES:
+        raise FieldError(f"one of {', '.join(RESULT_SHAPES)}")
     return value
 
 
@@ -206,7 +214,7 @@ class ShapeRule:
 
     def shape_by(self, values: Sequence[int]) -> Shape:
         """Return the shape of the result by the values of the operand. Raises ValueError for values that mean none."""
-        return RESULTS[self.operator](self.shape, values, self.keeps_zero)
+        return RESULT_SHAPES[self.operator](self.shape, values, self.keeps_zero)
 
     def check(self, arrays: "Mapping[str, Array]") -> None:
         """Raise HostError for inputs by label that mean another shape than the one that the model was compiled for, or

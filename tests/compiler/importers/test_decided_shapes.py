@@ -11,7 +11,7 @@ import pytest
 import buda_emu as be
 from buda_emu.app.cli.main import main
 from buda_emu.compiler.graph.graph import rules_of
-from buda_emu.emulator.image.shape_rules import RESULTS
+from buda_emu.emulator.image.shape_rules import RESULT_SHAPES
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402 - only where onnx is
@@ -90,7 +90,7 @@ def holds(call, model, arrays):
 
 
 def test_each_operator_with_a_rule_is_tried():
-    assert set(FORMS) == set(RESULTS)
+    assert set(FORMS) == set(RESULT_SHAPES)
 
 
 @pytest.mark.parametrize("operator", FORMS)

@@ -23,7 +23,7 @@ from buda_emu.compiler.importers.operators import (
     scatter_slices,
     table_rows,
 )
-from buda_emu.emulator.image.shape_rules import shape_of_reshape, shape_of_squeeze, shape_of_unsqueeze
+from buda_emu.emulator.image.shape_rules import RESULT_SHAPES
 
 
 def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
@@ -33,15 +33,16 @@ def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
     return call.b.reshape(x, shape=tuple(int(size) for size in shape))
 
 
-def shape_by_inputs(
+def shape_by_operand(
     call: Call, place: int, subject: str, shape: tuple[int, ...], *, keeps_zero: bool = False
-) -> tuple[int, ...] | None:
-    """Return the shape of the result if inputs of the model decide it by operand `place`; None if that operand can be
-    read. The operator gives it to an operand of `shape`; `keeps_zero`: a size of 0 keeps that operand's. Raise
-    NotSupportedError, which names the `subject`, if there is no shape to compile for."""
-    node = call.get(place)
-    if node is None or node.op == "constant":
-        return None
+) -> tuple[int, ...]:
+    """Return the shape that the operator gives an operand of `shape` by the values of operand `place`, which are
+    constants or come from inputs of the model; `keeps_zero`: a size of 0 keeps that of the operand. Raises ValueError
+    for constants that mean no shape, and NotSupportedError, which names the `subject`, for inputs without a shape to
+    compile for."""
+    node = call[place]
+    if node.op == "constant":
+        return RESULT_SHAPES[call.op](shape, [int(value) for value in node.value.reshape(-1)], keeps_zero)
     decision = Decision(
         operator=call.op,
         result=call.results[0],
@@ -57,28 +58,24 @@ def shape_by_inputs(
 def reshape(call: Call) -> Node:
     """`reshape`"""
     x = call[0]
-    allows_zero = bool(call.attr("allowzero", 0))
-    decision_shape = shape_by_inputs(call, 1, "shape or axes", x.shape, keeps_zero=not allows_zero)
-    if decision_shape is not None:
-        return reshape_to(call, x, decision_shape)
     if call.op == "Flatten":
         return reshape_to(call, x, _flat_shape(call, x))
-    operand = call.constant(1, "shape")
+    if call.get(1) is None:
+        return reshape_to(call, x, _shape_by_attribute(call, x.shape))
+    keeps_zero = not call.attr("allowzero", 0)
+    return reshape_to(call, x, shape_by_operand(call, 1, "shape or axes", x.shape, keeps_zero=keeps_zero))
+
+
+def _shape_by_attribute(call: Call, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a Reshape, Squeeze or Unsqueeze that has its sizes or axes in an attribute, as in early
+    versions of ONNX, or a Squeeze without axes, which removes all dimensions of size 1."""
     if call.op == "Reshape":
-        if operand is None:
-            sizes = np.asarray(call.attr("shape"))
-        else:
-            sizes = operand
-        return reshape_to(call, x, shape_of_reshape(x.shape, sizes.tolist(), not allows_zero))
-    if operand is None:
-        axes = call.attr("axes")
+        values = call.attr("shape")
     else:
-        axes = operand.reshape(-1).tolist()
-    if call.op == "Unsqueeze":
-        return reshape_to(call, x, shape_of_unsqueeze(x.shape, axes))
-    if axes is None:
-        axes = [place for place, size in enumerate(x.shape) if size == 1]
-    return reshape_to(call, x, shape_of_squeeze(x.shape, axes))
+        values = call.attr("axes")
+    if call.op == "Squeeze" and values is None:
+        values = [place for place, size in enumerate(shape) if size == 1]
+    return RESULT_SHAPES[call.op](shape, values, True)
 
 
 def _flat_shape(call: Call, x: Node) -> tuple[int, int]:
@@ -100,10 +97,7 @@ def transpose(call: Call) -> Node:
 def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways"""
     x = call[0]
-    requested = shape_by_inputs(call, 1, "shape", x.shape)
-    if requested is None:
-        requested = tuple(int(size) for size in call[1].value)
-    shape = np.broadcast_shapes(x.shape, requested)
+    shape = shape_by_operand(call, 1, "shape", x.shape)
     if shape == x.shape:
         return x
     return call.b.expand(reshape_to(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
@@ -113,12 +107,9 @@ def expand(call: Call) -> Node:
 def tile(call: Call) -> Node:
     """`tile`"""
     x = call[0]
-    decision_shape = shape_by_inputs(call, 1, "repeats", x.shape)
-    if decision_shape is not None:
-        repeats = [a // b for a, b in zip(decision_shape, x.shape, strict=True)]
-    else:
-        repeats = call[1].value.tolist()
-    return call.b.tile(x, repeats=tuple(int(count) for count in repeats))
+    shape = shape_by_operand(call, 1, "repeats", x.shape)
+    repeats = [1 if size == before else size // before for size, before in zip(shape, x.shape, strict=True)]
+    return call.b.tile(x, repeats=tuple(repeats))
 
 
 @onnx_op("Concat")
@@ -336,13 +327,11 @@ def constant_of_shape(call: Call) -> Node:
     The value is an attribute, 0 by default. Raises NotSupportedError for a shape that neither a constant, nor the model
     or its example inputs state.
     """
-    shape = shape_by_inputs(call, 0, "shape", ())
+    shape = shape_by_operand(call, 0, "shape", ())
     if "value" in call.attrs:
         value = numpy_helper.to_array(call.attr("value"))
     else:
         value = np.zeros(1, np.float32)
-    if shape is None:
-        raise call.refuse("a shape that is an input")
     check_constant_size("ConstantOfShape", shape)
     return call.b.constant(np.full(shape, value[0]))
 
