@@ -5,10 +5,9 @@ Importing this package makes them known to numba; only a process that compiles d
 """
 
 from buda_emu.arithmetic.kernels.intrinsics import (
-    blocks,
+    conversions,
     dense_product,
     dst_words,
-    early,
     eltwise_by_singles,
     fma,
     prepared,
@@ -18,10 +17,9 @@ from buda_emu.arithmetic.kernels.intrinsics import loads_and_stores as lane_rows
 from buda_emu.arithmetic.kernels.intrinsics import loads_and_stores as tile_memory
 
 __all__ = [
-    "blocks",
+    "conversions",
     "dense_product",
     "dst_words",
-    "early",
     "eltwise_by_singles",
     "fma",
     "lane_rows",

@@ -1,4 +1,5 @@
-"""LLVM code of `kernels/tensix/conversions.py`: a vector is the 16 datums that share an exponent."""
+"""LLVM code of `kernels/tensix/conversions.py`: codes with shared exponents, of which a vector is the 16 datums that
+share one, and the early conversions of the packer."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -25,6 +26,9 @@ from buda_emu.arithmetic.kernels.tensix.conversions import (
     MOST,
     SHARED_ONE,
     assemble_groups,
+    early_groups,
+    early_halves,
+    early_words,
     spread_groups,
 )
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
@@ -38,7 +42,7 @@ def _emit(builder: Builder, row: Value, down: Value, limit: Value, cut: Value, c
     """Emit `assemble_groups` of `kernels/tensix/conversions.py`, words to codes with shared exponents, a vector for
     each group."""
     code = Vectors(builder, GROUP)
-    assembled = Assembled(code=code, down=down, most=limit, cut=cut, codes=codes, exponents=exponents)
+    assembled = Assembled(code=code, down=down, limit=limit, cut=cut, codes=codes, exponents=exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         x = code.load(row, builder.mul(loop.index, SIZE(GROUP)), code.words)
         assembled.store(x, loop.index)
@@ -47,20 +51,20 @@ def _emit(builder: Builder, row: Value, down: Value, limit: Value, cut: Value, c
 class Assembled:
     """Groups of words become codes and the exponents that they share."""
 
-    def __init__(self, code: Vectors, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
+    def __init__(self, code: Vectors, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value) -> None:
         builder = code.builder
         self.code = code
         self.codes = codes
         self.exponents = exponents
         self.field = code.every_word(builder.add(down, SIZE(7)))
         self.sign_place = code.every_word(builder.sub(SIZE(7), cut))
-        self.down, self.most, self.cut = (code.every_word(number) for number in (down, most, cut))
+        self.down, self.limit, self.cut = (code.every_word(number) for number in (down, limit, cut))
 
     def store(self, x: Value, group: Value) -> None:
         """Write the codes and the shared exponent of one group."""
         code = self.code
         builder = self.code.builder
-        exponent = builder.and_(builder.lshr(x, self.field), self.most)
+        exponent = builder.and_(builder.lshr(x, self.field), self.limit)
         leading = builder.select(builder.icmp_signed("==", exponent, code.word(0)), code.word(0), code.word(LEADING))
         significand = builder.or_(builder.and_(builder.lshr(x, self.down), code.word(FRACTION)), leading)
         shared = code.largest_in(exponent)
@@ -143,3 +147,60 @@ def _emit_spread(
         if words.type.pointee.width == 16:
             word = builder.trunc(builder.lshr(word, code.word(16)), code.halves)
         code.store(word, words, place)
+
+
+class _Early:
+    """An early conversion of the packer; `small`, the bits that stay of what is below the least, is 0 if not given."""
+
+    def __init__(self, code: Vectors, *numbers: Value, small: Value | None = None) -> None:
+        self.code = code
+        self.numbers = [code.every_word(number) for number in numbers]
+        self.small = None if small is None else code.every_word(small)
+
+    def load(self, words: Value, place: Value) -> Value:
+        """Load and convert the words from `place` on."""
+        code = self.code
+        builder = self.code.builder
+        up, mask_in, greatest, first, half, mask, least = self.numbers
+        word = builder.shl(code.load(words, place, code.words), up)
+        size = code.least(builder.and_(builder.and_(word, code.word(MAGNITUDE)), mask_in), greatest)
+        size = builder.select(builder.icmp_signed("<", size, first), code.word(0), size)
+        size = builder.and_(builder.add(size, half), mask)
+        signed = builder.or_(size, builder.and_(word, code.word(~MAGNITUDE)))
+        small_word = code.word(0) if self.small is None else builder.and_(word, self.small)
+        return builder.select(builder.icmp_signed("<", size, least), small_word, signed)
+
+
+@shared_intrinsic(early_words, types.Array, types.intp, types.BaseTuple, types.intp, types.Array)
+def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
+    """Emit `early_words` of `kernels/tensix/conversions.py`: Dst to words of the packer's intermediate format."""
+    *numbers, small, row = rest
+    code = Vectors(builder, GROUP)
+    early = _Early(code, *numbers, small=small)
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        place = builder.mul(loop.index, SIZE(GROUP))
+        code.store(early.load(words, place), row, place)
+
+
+@shared_intrinsic(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
+def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
+    """Emit `early_groups` (`kernels/tensix/conversions.py`) when numba compiles a kernel that calls it: Dst becomes
+    blocks of codes with shared exponents in one pass, without an array of converted words."""
+    code = Vectors(builder, GROUP)
+    early = _Early(code, *numbers[:7])
+    assembled = Assembled(code, *numbers[7:])
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        assembled.store(early.load(words, builder.mul(loop.index, SIZE(GROUP))), loop.index)
+
+
+@shared_intrinsic(early_halves, types.Array, types.intp, types.BaseTuple, types.Array)
+def _emit_early_halves(builder: Builder, words: Value, *rest: Value) -> None:
+    """Emit `early_halves` of `kernels/tensix/conversions.py`: Dst to the upper halves of words of the packer's
+    intermediate format."""
+    *numbers, halves = rest
+    code = Vectors(builder, GROUP)
+    early = _Early(code, *numbers)
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        place = builder.mul(loop.index, SIZE(GROUP))
+        word = builder.lshr(early.load(words, place), code.word(16))
+        code.store(builder.trunc(word, code.halves), halves, place)
