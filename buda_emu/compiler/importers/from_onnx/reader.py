@@ -22,13 +22,13 @@ from buda_emu.compiler.importers.arguments import RecordedAttributes, RecordedOp
 from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
 from buda_emu.compiler.importers.from_onnx.decided import DecidedShapes
 from buda_emu.compiler.importers.from_onnx.evaluator import evaluate_node, find_shape_fault
-from buda_emu.compiler.importers.from_onnx.external import (
+from buda_emu.compiler.importers.from_onnx.host import RANDOM, SIZE_BY_VALUES, Foreseen, HostOperators
+from buda_emu.compiler.importers.from_onnx.initializers import (
     iterate_external_tensors,
     load_external_tensors,
     map_large_initializers,
+    read_initializer,
 )
-from buda_emu.compiler.importers.from_onnx.host import RANDOM, SIZE_BY_VALUES, Foreseen, HostOperators
-from buda_emu.compiler.importers.from_onnx.initializers import read_initializer
 from buda_emu.compiler.importers.from_onnx.preparation import inputs_of, prepare_model
 from buda_emu.compiler.importers.from_onnx.standard import (
     TYPES,
