@@ -60,6 +60,8 @@ class Member:
 
 
 TOP = "unzipped_tti"
+DEVICE = f"{TOP}/device.json"
+STATE = "compiled_graph_state"  # the name in device.json of what the compiled netlist says
 _MAX_NAME = 1024  # characters: the longest path that macOS opens
 _BAD = (
     (re.compile("[\ud800-\udfff]"), "its name is not UTF-8"),  # undecodable bytes of a tar come as lone surrogates

@@ -6,15 +6,14 @@ from itertools import chain
 from math import prod
 from typing import Any, Final
 
-from buda_emu.emulator.image.archive import TOP, Archive
+from buda_emu.emulator.image.archive import DEVICE, STATE, TOP, Archive
 from buda_emu.emulator.image.fields import MISSING
 from buda_emu.emulator.image.host_checks import host_mismatches
 from buda_emu.emulator.image.host_plan import FOLDER, DeviceStep, HostPlan
 from buda_emu.emulator.image.metadata import ARCH_WORDS, CompiledGraphState, DeviceMetadata, TensorEntry
-from buda_emu.emulator.image.mismatch import DEVICE, STATE, Mismatch
 from buda_emu.emulator.image.model_io import KEY, ModelInput, ModelIo, ModelOutput
 from buda_emu.emulator.image.model_programs import ModelState
-from buda_emu.emulator.image.rules import Steps
+from buda_emu.emulator.image.rules import Mismatch, Steps
 from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes
 from buda_emu.spec.archs import ARCHS

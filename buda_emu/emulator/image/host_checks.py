@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from math import prod
 from typing import Final, TypeVar
 
+from buda_emu.emulator.image.archive import DEVICE, STATE
 from buda_emu.emulator.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, Transform
-from buda_emu.emulator.image.mismatch import DEVICE, STATE, Mismatch
+from buda_emu.emulator.image.rules import Mismatch
 from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.host_shape import expand_shape

@@ -4,13 +4,12 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from buda_emu.emulator.image.archive import LIMITS, TOP, Archive, Limits, open_archive
+from buda_emu.emulator.image.archive import DEVICE, LIMITS, TOP, Archive, Limits, open_archive
 from buda_emu.emulator.image.checks import CONFIG, mismatches
 from buda_emu.emulator.image.device_image import DeviceImage
 from buda_emu.emulator.image.fields import map_of, parse_object, read_value, text
 from buda_emu.emulator.image.metadata import DeviceMetadata, read_metadata
-from buda_emu.emulator.image.mismatch import DEVICE, Mismatch
-from buda_emu.emulator.image.rules import RULES, ImageError, combine_errors, finding, pointer
+from buda_emu.emulator.image.rules import RULES, ImageError, Mismatch, combine_errors, finding, pointer
 from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.checker.diagnostic import Diagnostic

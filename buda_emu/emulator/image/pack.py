@@ -19,11 +19,10 @@ from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.formats.packing import pack_datums
 from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, pack_strips, tilize
 from buda_emu.arithmetic.tensor.referenced import BLOCK, Referenced
-from buda_emu.emulator.image.archive import TOP, check_unique, checked_name
+from buda_emu.emulator.image.archive import DEVICE, TOP, check_unique, checked_name
 from buda_emu.emulator.image.checks import CONFIG, queues_by_name
 from buda_emu.emulator.image.host_plan import FOLDER, SOURCE
 from buda_emu.emulator.image.metadata import ARCH_WORDS, VERSION, no_transform_json
-from buda_emu.emulator.image.mismatch import DEVICE
 from buda_emu.emulator.image.model_io import KEY
 from buda_emu.emulator.image.rules import ImageError, Place
 from buda_emu.emulator.image.tensors import ELEMENTS

@@ -166,6 +166,18 @@ class Place:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A contradiction between parts of an image, seen in a member at `steps` below its root. Errors refuse the
+    image."""
+
+    member: str
+    rule: str
+    problem: str
+    severity: Severity = "error"
+    steps: Steps = ()
+
+
 def pointer(steps: Steps) -> str:
     """Return the JSON pointer of keys and numbers (RFC 6901, without its first slash)."""
     return "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in steps)
