@@ -3,9 +3,10 @@
 The library raises, never prints and never exits. `exit_code` is what the command line turns each leaf into.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:  # data only, below the errors that carry it
     from buda_emu.support.checker.diagnostic import Diagnostic
@@ -27,6 +28,32 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
 
 
+_NOTEBOOK: Final = ("/IPython/", "/ipykernel/")
+"""Parts of the paths of files that run the cells of a notebook."""
+_CELL: Final = ("/ipykernel_", "<ipython-input")
+"""Parts of the names that cells have in tracebacks."""
+
+
+def _caller_lines(error: BaseException) -> Iterator[str]:
+    """Yield a line for each frame of an exception that belongs neither to this package nor to what runs a notebook,
+    from the outermost to the innermost: its place and its source."""
+    import traceback  # only a notebook needs it and pathlib
+    from pathlib import Path
+
+    package = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = frame.filename.replace("\\", "/")
+        if frame.filename.startswith(package) or any(part in file for part in _NOTEBOOK):
+            continue
+        if any(part in file for part in _CELL):
+            place = f"cell, line {frame.lineno}"
+        else:
+            place = f'File "{frame.filename}", line {frame.lineno}, in {frame.name}'
+        if frame.line:
+            place = f"{place}: {frame.line}"
+        yield place
+
+
 class BudaError(Exception):
     """The root of all exceptions that buda-emu raises on purpose."""
 
@@ -35,9 +62,7 @@ class BudaError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows of the exception: the caller's lines, and the message. The frames of this
         package, which may be hundreds of lines, tell whoever made the mistake nothing."""
-        from buda_emu.support.frames import caller_lines  # only a notebook needs it
-
-        return [*caller_lines(self), f"{type(self).__name__}: {self}"]
+        return [*_caller_lines(self), f"{type(self).__name__}: {self}"]
 
 
 class DocumentError(BudaError):
