@@ -319,17 +319,20 @@ def expand(document: WrittenNetlist) -> None:
     _check_size(document)
     ops = {op.name: op for op in chain.from_iterable(graph.ops for graph in document.graphs.values())}
     arch = ARCHS[document.arch_name]
-    instances = {
-        name: tuple(f"{name}.{device}" for device in devices) for name, devices in document.queue_devices.items()
-    }
     queue_copies = chain.from_iterable(_queue_copies(queue, document, ops, arch) for queue in document.queues.values())
     document.queues = {copy.name: copy for copy in queue_copies}
     graph_copies = chain.from_iterable(_graph_copies(graph, document) for graph in document.graphs.values())
     document.graphs = {copy.name: copy for copy in graph_copies}
+    names_of_copies = _names_of_copies(document)
     document.programs = {
-        name: evolve(program, instructions=_expand_instructions(program, document, instances))
+        name: evolve(program, instructions=_expand_instructions(program, document, names_of_copies))
         for name, program in document.programs.items()
     }
+
+
+def _names_of_copies(document: WrittenNetlist) -> dict[str, tuple[str, ...]]:
+    """Return the names of the copies of each queue that has a list of chips."""
+    return {name: tuple(f"{name}.{device}" for device in devices) for name, devices in document.queue_devices.items()}
 
 
 def _check_size(document: WrittenNetlist) -> None:

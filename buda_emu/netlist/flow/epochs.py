@@ -4,7 +4,17 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from buda_emu.netlist.model import Allocate, Execute, Instruction, Netlist, Queue, QueueSettings, TemporalGraph, VarInst
+from buda_emu.netlist.model import (
+    Allocate,
+    Execute,
+    Instruction,
+    Netlist,
+    Program,
+    Queue,
+    QueueSettings,
+    TemporalGraph,
+    VarInst,
+)
 from buda_emu.spec.varinst import is_variable, stored_name
 
 
@@ -41,19 +51,10 @@ class Surroundings:
         """Return the queues that ops read and of which no program pops an entry: no varinst moves rd_ptr_global, no
         caller sets it, it has no autoincrement, and no allocation resets it (NETLIST 3.6). Of those that the host
         fills, only the ones that programs read on from entry to entry: tests read others where they are, once."""
-        named: set[str] = set()
-        popped: set[str] = set()
-        streamed: set[str] = set()
-        for program in self.netlist.programs.values():
-            written = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}
-            changed = written.union(map(stored_name, program.parameters))
-            for step in program.instructions:
-                if isinstance(step, Allocate):
-                    popped.update(step.queues)
-                elif isinstance(step, Execute):
-                    named.update(settings.queue for settings in step.queue_settings)
-                    popped.update(settings.queue for settings in step.queue_settings if _pops(settings, changed))
-                    streamed.update(settings.queue for settings in step.queue_settings if _streams(settings, written))
+        uses = [_pointer_use(program) for program in self.netlist.programs.values()]
+        named = set(chain.from_iterable(use.named for use in uses))
+        popped = set(chain.from_iterable(use.popped for use in uses))
+        streamed = set(chain.from_iterable(use.streamed for use in uses))
         queues = self.netlist.queues
         unpopped = (name for name in (named - popped) & self.read_by_ops if not queues[name].is_ram)
         return frozenset(name for name in unpopped if name in streamed or not queues[name].host_fed)
@@ -69,6 +70,30 @@ class Surroundings:
         nor another program fills it. False for a ram.
         """
         return not queue.host_fed and not queue.is_ram and self._writers.get(queue.name, set()) <= {program}
+
+
+class _PointerUse(NamedTuple):
+    """Names of the queues that the settings of a program's executes name, of those whose entries it pops, and of those
+    that it reads on from entry to entry."""
+
+    named: set[str]
+    popped: set[str]
+    streamed: set[str]
+
+
+def _pointer_use(program: Program) -> _PointerUse:
+    """Return how a program uses the pointers of queues."""
+    written = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}
+    changed = written.union(map(stored_name, program.parameters))
+    use = _PointerUse(set(), set(), set())
+    for step in program.instructions:
+        if isinstance(step, Allocate):
+            use.popped.update(step.queues)
+        elif isinstance(step, Execute):
+            use.named.update(settings.queue for settings in step.queue_settings)
+            use.popped.update(settings.queue for settings in step.queue_settings if _pops(settings, changed))
+            use.streamed.update(settings.queue for settings in step.queue_settings if _streams(settings, written))
+    return use
 
 
 def _streams(settings: QueueSettings, written: Container[str]) -> bool:

@@ -32,15 +32,21 @@ class Moves:
         read = settings.source.rd_ptr_global == step.out
         if not local and not read:
             return
-        if by is not None and by > 1 and settings.still and local:
-            message = f"moves on by {by} entries of {queue.name}, but an execute reads one: prologue or epilogue is set"
-            self._notes.add(SKIPS, operand_mark(step, _STEP_OPERAND), message, about=queue.name)
-        if wrap is not None and wrap > 0 and wrap % (2 * queue.entries if read else queue.entries):
+        if local and settings.still:
+            self._note_skip(step, queue, by)
+        if _is_no_multiple(wrap, 2 * queue.entries if read else queue.entries):
             self._note_wrap(step, queue, wrap, read=read)
         elif by is not None and settings.still is False and settings.number("rd_ptr_autoinc") == 1:
             self._note_stride(step, queue, by, local=local)
 
-    def _note_wrap(self, step: VarInst, queue: Queue, wrap: int, *, read: bool) -> None:
+    def _note_skip(self, step: VarInst, queue: Queue, by: Value) -> None:
+        """Note that the local pointer of a queue with prologue or epilogue, of which an execute reads one entry, moves
+        on by several."""
+        if by is not None and by > 1:
+            message = f"moves on by {by} entries of {queue.name}, but an execute reads one: prologue or epilogue is set"
+            self._notes.add(SKIPS, operand_mark(step, _STEP_OPERAND), message, about=queue.name)
+
+    def _note_wrap(self, step: VarInst, queue: Queue, wrap: Value, *, read: bool) -> None:
         """Note that a variable wraps at another place than the pointers of a queue. `read` tells whether it is that of
         the entries that are popped; the local pointer is only looked up modulo the entries.
         """
@@ -64,3 +70,8 @@ class Moves:
         self._notes.add(
             STRIDE, operand_mark(step, _STEP_OPERAND), message, "move by the graph's input_count", queue.name
         )
+
+
+def _is_no_multiple(wrap: Value, period: int) -> bool:
+    """Return whether a modulus is known, above 0, and no multiple of the period of a pointer."""
+    return wrap is not None and wrap > 0 and wrap % period != 0

@@ -5,7 +5,7 @@ certain. Where the rounds of a loop are unknown or too many, the loop is widened
 unknown after it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from buda_emu.netlist.flow.epochs import EpochQueues, Surroundings
@@ -34,6 +34,7 @@ from buda_emu.netlist.model import (
     Param,
     Program,
     Queue,
+    QueueSettings,
     VarInst,
 )
 from buda_emu.netlist.nodes import Mark
@@ -179,10 +180,9 @@ class Channels:
         """Note pointers of a queue or ram that follow the variable `text` out of their range: slots of a ram, not
         negative for a queue. `value` is the variable's new value, `place` the varinst that writes it.
         """
-        pointers = ("rd_ptr_global", "wr_ptr_global" if queue.is_ram else "rd_ptr_local")
-        for field in (field for field in pointers if getattr(settings.source, field) == text):
-            if value is None or (field == "wr_ptr_global" and settings.flag("read_only") is not False):
-                continue
+        if value is None:
+            return
+        for field in _pointers_at(queue, settings, text):
             if queue.is_ram and not 0 <= value < queue.entries:
                 message = f"moves {field} of ram {queue.name} to {value}, its slots are 0 to {queue.entries - 1}"
                 self._notes.add(LEAVES, place, message, "use incwrap, with the entries of the ram", queue.name)
@@ -251,6 +251,21 @@ class Channels:
             return 0, popped
         return settings.number("rd_ptr_autoinc"), popped
 
+    def _read_problem(self, name: str, ring: RingPointers, inputs: int, steps: tuple[int, int]) -> str:
+        """Return why an epoch of so many inputs cannot read and pop a queue as its pointers are, "" if it can. `steps`:
+        entries that it moves on by, and that it pops, for each input."""
+        move, popped = steps
+        if ring.empty:
+            return f"reads queue {name}, which is empty"
+        if popped * inputs > ring.occupancy:
+            return f"pops {popped * inputs} entries of queue {name}, which holds {ring.occupancy}"
+        if not _holds(ring, inputs, move, popped):
+            return f"reads queue {name} beyond what it holds: {ring.occupancy} of {ring.entries} entries"
+        slot = self._unwritten_slot(name, ring, inputs, move)
+        if slot is None:
+            return ""
+        return _from_nowhere(name, slot)
+
     def _read(self, name: str, inputs: int, place: Mark, *, pops: bool) -> None:
         """Move the pointers of a queue as the inputs of an epoch read and pop it. An entry that is read or popped
         without having been written is a note at `place`, and makes the pointers unknown. `pops` is as in `_steps`.
@@ -260,15 +275,7 @@ class Channels:
         if ring is None or move is None or popped is None or move < 0 or popped < 0:
             self._rings[name] = None
             return
-        problem = ""
-        if ring.empty:
-            problem = f"reads queue {name}, which is empty"
-        elif popped * inputs > ring.occupancy:
-            problem = f"pops {popped * inputs} entries of queue {name}, which holds {ring.occupancy}"
-        elif not _holds(ring, inputs, move, popped):
-            problem = f"reads queue {name} beyond what it holds: {ring.occupancy} of {ring.entries} entries"
-        elif (slot := self._unwritten_slot(name, ring, inputs, move)) is not None:
-            problem = _from_nowhere(name, slot)
+        problem = self._read_problem(name, ring, inputs, (move, popped))
         if problem:
             self._notes.add(UNREAD, place, problem, about=name)
             self._rings[name] = None
@@ -286,6 +293,23 @@ class Channels:
         slots = (ring.slot(ring.local + number * move) for number in range(min(inputs, _LOOKED_AT)))
         return next((slot for slot in slots if not written >> slot & 1), None)
 
+    def _note_full(self, name: str, ring: RingPointers, count: int, place: Mark) -> None:
+        """Note that an epoch writes `count` entries to a queue without room for them, if an op reads the queue: the
+        host may take entries out of any other meanwhile."""
+        if name not in self._around.read_by_ops:
+            return
+        free = ring.entries - ring.occupancy
+        noun = "entry" if count == 1 else "entries"
+        message = f"writes {count} {noun} to queue {name}, which has {free} of {ring.entries} entries free"
+        self._notes.add(FULL, place, message, about=name)
+
+    def _mark_written(self, name: str, ring: RingPointers, inputs: int) -> None:
+        """Record which slots of a queue an epoch of so many inputs writes, unless the queue has too many of them."""
+        if ring.entries > _MOST_SLOTS:
+            return
+        for number in range(min(inputs, ring.entries)):
+            self._written[name] = self._written.get(name, 0) | 1 << ring.slot(ring.wr + number)
+
     def _write(self, name: str, epoch: EpochQueues, place: Mark, *, pops: bool) -> None:
         """Move the pointers of a queue as the ops of an epoch fill it and, for a queue that the same epoch reads,
         as they read and pop it. Missing room is a note at `place` if an op reads the queue. `pops` is as in
@@ -299,17 +323,10 @@ class Channels:
             return
         peak = 1 if popped else inputs  # an entry that is popped at once leaves room for the next
         if ring.occupancy + peak > ring.entries:
-            if name in self._around.read_by_ops:  # else the host takes entries out meanwhile
-                free = ring.entries - ring.occupancy
-                noun = "entry" if peak == 1 else "entries"
-                message = f"writes {peak} {noun} to queue {name}"
-                message += f", which has {free} of {ring.entries} entries free"
-                self._notes.add(FULL, place, message, about=name)
+            self._note_full(name, ring, peak, place)
             self._rings[name] = None
             return
-        if ring.entries <= _MOST_SLOTS:
-            for number in range(min(inputs, ring.entries)):
-                self._written[name] = self._written.get(name, 0) | 1 << ring.slot(ring.wr + number)
+        self._mark_written(name, ring, inputs)
         ring.wr = (ring.wr + inputs) % ring.limit
         if name in epoch.local:
             slot = self._unwritten_slot(name, ring, inputs, move)
@@ -319,6 +336,18 @@ class Channels:
             self._notes.add(UNREAD, place, _from_nowhere(name, slot), about=name)
         ring.advance_read(popped * inputs)
         ring.local = (ring.local + move * inputs) % ring.limit
+
+
+def _pointers_at(queue: Queue, settings: KnownSettings, text: str) -> Iterator[str]:
+    """Yield the fields of a queue's settings with pointers that the variable `text` moves. The write pointer of a ram
+    is one of them if the ram may be written."""
+    if settings.source.rd_ptr_global == text:
+        yield "rd_ptr_global"
+    if not queue.is_ram:
+        if settings.source.rd_ptr_local == text:
+            yield "rd_ptr_local"
+    elif settings.source.wr_ptr_global == text and settings.flag("read_only") is False:
+        yield "wr_ptr_global"
 
 
 def _from_nowhere(name: str, slot: int) -> str:
@@ -437,6 +466,21 @@ class _Walk:
                 values[index] = self._variables.value(text, operand_mark(step, index + 2))
         return values[0], values[1]
 
+    def _settle(self, source: QueueSettings, pending: dict[str, KnownSettings]) -> None:
+        """Evaluate the settings of a queue into `pending`, those of the executes of one temporal graph, and note where
+        they differ from the ones that are there."""
+        queue = self._queues[source.queue]
+        settings = evaluate_settings(source, queue, self._variables, self._notes)
+        if queue.name in self._around.never_popped and queue.name not in self._reported:
+            self._reported.add(queue.name)
+            message = f"no entry of {queue.name} is ever popped: it fills up"
+            self._notes.add(KEPT, source.at("rd_ptr_global"), message)
+        earlier = pending.get(source.queue)
+        if earlier is not None and differ(earlier, settings):
+            message = f"settings of {source.queue} differ from those of another graph that runs at the same time"
+            self._notes.add(REFUSED_SETTINGS, source.at(), message, "write the same in both")
+        pending[source.queue] = settings
+
     def _execute(self, step: Execute) -> None:
         """Pass an execute; the last one of a temporal graph runs the epoch (NETLIST 4.3)."""
         epoch = self._around.epoch_of.get(step.graph)
@@ -446,17 +490,7 @@ class _Walk:
         number = epoch.temporal.id
         pending = self._pending.setdefault(number, {})
         for source in step.queue_settings:
-            queue = self._queues[source.queue]
-            settings = evaluate_settings(source, queue, self._variables, self._notes)
-            if queue.name in self._around.never_popped and queue.name not in self._reported:
-                self._reported.add(queue.name)
-                message = f"no entry of {queue.name} is ever popped: it fills up"
-                self._notes.add(KEPT, source.at("rd_ptr_global"), message)
-            earlier = pending.get(source.queue)
-            if earlier is not None and differ(earlier, settings):
-                message = f"settings of {source.queue} differ from those of another graph that runs at the same time"
-                self._notes.add(REFUSED_SETTINGS, source.at(), message, "write the same in both")
-            pending[source.queue] = settings
+            self._settle(source, pending)
         executed = self._executed.setdefault(number, {})
         if executed.get(step.graph) is step:  # what occurs twice V126 sees without a walk
             others = ", ".join(name for name in epoch.temporal.graphs if name not in executed)

@@ -117,19 +117,24 @@ def read_sub_op_attributes(context: Context, node: Node, state: AttributeState) 
         context.report(SUB_OP_NOT_LEGAL, node, f"attributes needs a map, not {kind_of(node)}")
         return
     for name, key, value in read_pairs(context, node):
-        spec = ATTRIBUTES.get(name)
-        legal = spec is not None and (spec.fused_types is None or state.op_type in spec.fused_types)
-        if spec is None or not legal:
-            hint = near(name, [other.name for other in ATTRIBUTES.values() if other.fused_types != ()])
-            message = f"attribute {quote(name)} is not legal for {state.op_type or 'this op'} in a schedule"
-            context.report(SUB_OP_NOT_LEGAL, key, message, hint if spec is None else "")
-        elif name in ("relu_mode", "vector"):
-            word = read_text(context, Field(name, "word", spec.doc, rule=OUT_OF_RANGE), value)
-            if word in spec.words:
-                state.given.add(name)
-                state.values[name] = word
-        else:
-            _read_value(context, spec, key, value, state)
+        _read_sub_op_attribute(context, name, key, value, state)
+
+
+def _read_sub_op_attribute(context: Context, name: str, key: Scalar, value: Node, state: AttributeState) -> None:
+    """Read one attribute of a scheduled op into `state`, or report that such an op cannot have it."""
+    spec = ATTRIBUTES.get(name)
+    legal = spec is not None and (spec.fused_types is None or state.op_type in spec.fused_types)
+    if spec is None or not legal:
+        hint = near(name, [other.name for other in ATTRIBUTES.values() if other.fused_types != ()])
+        message = f"attribute {quote(name)} is not legal for {state.op_type or 'this op'} in a schedule"
+        context.report(SUB_OP_NOT_LEGAL, key, message, hint if spec is None else "")
+    elif name in ("relu_mode", "vector"):
+        word = read_text(context, Field(name, "word", spec.doc, rule=OUT_OF_RANGE), value)
+        if word in spec.words:
+            state.given.add(name)
+            state.values[name] = word
+    else:
+        _read_value(context, spec, key, value, state)
 
 
 def check_splice(context: Context, node: Node | None, state: AttributeState) -> None:
@@ -157,6 +162,20 @@ _READERS: Map[str, Reader] = {
 }  # fmt: skip
 
 
+def _read_within_range(context: Context, spec: AttributeSpec, node: Node, state: AttributeState) -> Any:
+    """Return the value of an attribute; None after a finding about it, also one out of its range."""
+    value: Any = _READERS[spec.kind](context, Field(spec.name, "value", spec.doc, rule=OUT_OF_RANGE), node)
+    if value is not None and spec.kind == "word":
+        value = _check_word(context, spec, node, value, state)
+    if value is None or spec.name not in _RANGES:
+        return value
+    problem = _RANGES[spec.name](value, state)
+    if problem:
+        context.report(OUT_OF_RANGE, node, problem)
+        return None
+    return value
+
+
 def _read_value(context: Context, spec: AttributeSpec, key: Scalar, node: Node, state: AttributeState) -> None:
     """Read the value of an attribute into `state` unless there is a finding about it."""
     name = spec.name
@@ -165,17 +184,8 @@ def _read_value(context: Context, spec: AttributeSpec, key: Scalar, node: Node, 
         return
     if name == "z" and _is_z_too_early(context, key, state):
         return
-    value: Any = _READERS[spec.kind](context, Field(name, "value", spec.doc, rule=OUT_OF_RANGE), node)
-    if value is not None and spec.kind == "word":
-        value = _check_word(context, spec, node, value, state)
+    value = _read_within_range(context, spec, node, state)
     if value is None:
-        return
-    if name in _RANGES:
-        problem = _RANGES[name](value, state)
-    else:
-        problem = ""
-    if problem:
-        context.report(OUT_OF_RANGE, node, problem)
         return
     if name == "single_tile":
         indices: tuple[int, ...] = value

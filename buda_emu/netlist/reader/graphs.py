@@ -190,6 +190,14 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
     )
 
 
+def _grid_cells(values: dict[str, Any]) -> int | None:
+    """Return the cores of an op by the fields that were read, None without a grid."""
+    if "grid_size" not in values:
+        return None
+    rows, columns = values["grid_size"]
+    return rows * columns
+
+
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:
     """Read one op of the graph `graph` on chip `device` (-1: a list of chips). Attributes and the shaping of inputs
     are read last, as they depend on type and inputs.
@@ -220,10 +228,7 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
     inputs: tuple[str, ...] = values.get("inputs", ())
     op_type: str = values.get("type", "")
     input_count = _input_count(values, body)
-    cells = None
-    if "grid_size" in values:
-        cells = values["grid_size"][0] * values["grid_size"][1]
-    attributes = AttributeState(op_type, input_count, cells)
+    attributes = AttributeState(op_type, input_count, _grid_cells(values))
     shaping = Shaping(op_type, input_count, tuple(in_df))
     _read_second_pass(context, later, attributes, shaping)
     if op_type == "splice" and context.findings == findings:

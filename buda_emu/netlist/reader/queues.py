@@ -298,8 +298,7 @@ def _read_allocations(context: Context, loc: str, loc_key: Scalar, body: Mapping
 def _read_buffer(context: Context, loc: str, node: Node) -> Buffer | None:
     """Read one allocation, [channel, address] or on the host an address; None after a finding."""
     if loc == "host" and isinstance(node, Scalar):
-        address = _read_address(context, node)
-        return Buffer(0, address) if address is not None else None
+        return _read_host_buffer(context, node)
     values = node.items if isinstance(node, Sequence) else []
     if len(values) < 2 or (loc == "host" and len(values) > 2):  # NETLIST 11.2 B6: dram pairs may have more values
         _report_allocation(context, loc, node)
@@ -308,10 +307,24 @@ def _read_buffer(context: Context, loc: str, node: Node) -> Buffer | None:
     address = _read_address(context, values[1])
     if channel is None or address is None:
         return None
-    if loc == "dram" and context.arch == "blackhole" and address % BLACKHOLE_ALIGNMENT:
-        message = f"DRAM address {address:#x} is not a multiple of {BLACKHOLE_ALIGNMENT}, which blackhole needs"
-        context.report(MISALIGNED, values[1], message)
+    if loc == "dram":
+        _check_alignment(context, address, values[1])
     return Buffer(channel, address)
+
+
+def _read_host_buffer(context: Context, node: Scalar) -> Buffer | None:
+    """Read an allocation on the host that is an address alone; None after a finding."""
+    address = _read_address(context, node)
+    if address is None:
+        return None
+    return Buffer(0, address)
+
+
+def _check_alignment(context: Context, address: int, node: Node) -> None:
+    """Report an address in DRAM that the architecture cannot have."""
+    if context.arch == "blackhole" and address % BLACKHOLE_ALIGNMENT:
+        message = f"DRAM address {address:#x} is not a multiple of {BLACKHOLE_ALIGNMENT}, which blackhole needs"
+        context.report(MISALIGNED, node, message)
 
 
 def _report_allocation(context: Context, loc: str, node: Node) -> None:

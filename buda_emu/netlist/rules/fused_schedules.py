@@ -4,6 +4,7 @@ Only definitions that an op uses are checked (NETLIST 11.3 C13).
 """
 
 from functools import partial
+from itertools import chain
 
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
@@ -207,7 +208,8 @@ def unread_operands(_: Context, use: FusedUse) -> Findings:
     """Refuse definitions whose sub-ops do not read as many inputs as it declares (OPS 8.3 rule 1 and the corrections
     at its end). Names are counted, whatever their numbers."""
     declared = use.definition.inputs
-    names = {name for step in use.steps for name in step.sub.inputs if name.startswith("input")}
+    operands_of_steps = chain.from_iterable(step.sub.inputs for step in use.steps)
+    names = {name for name in operands_of_steps if name.startswith("input")}
     if declared == len(use.op.inputs) and len(names) != declared:
         operands = ", ".join(sorted(names)) or "none of them"
         message = f"declares {plural(declared, 'input')}, its scheduled ops read {operands}"

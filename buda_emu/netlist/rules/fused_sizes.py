@@ -1,5 +1,7 @@
 """Rules on the inside of schedules: formats, lives of intermediate buffers, block sizes, TMs (OPS 8.3)."""
 
+from collections.abc import Container
+
 from buda_emu.netlist.rules.context import Context, tms_mark
 from buda_emu.netlist.rules.fused_use import Dims, FusedUse, SubOpStep, broadcast_factor, broadcasts
 from buda_emu.netlist.rules.ops.formats import A_FORMATS
@@ -153,9 +155,7 @@ def life(_: Context, use: FusedUse) -> Findings:
         for name in inputs:
             if name.startswith("intermed"):
                 yield from _read(step, name, live.get(name[-1]), ends)
-        for name in (*step.sub.pop, *step.sub.pop_last):
-            if name.startswith("intermed") and live.pop(name[-1], None) is None and name not in inputs:
-                yield step.at(f"pops {name}, which holds nothing", "pop_last")
+        yield from _pop(step, live, inputs)
         if step.sub.output.startswith("intermed"):
             holder = live.get(step.sub.output[-1])
             if holder is not None:
@@ -164,6 +164,14 @@ def life(_: Context, use: FusedUse) -> Findings:
             live[step.sub.output[-1]] = step
     for step in live.values():
         yield step.at(f"{step.sub.output} is never popped", "output")
+
+
+def _pop(step: SubOpStep, live: dict[str, SubOpStep], inputs: Container[str]) -> Findings:
+    """Remove the intermediates that a step pops from those that hold something, `live`, and yield the ones that held
+    nothing. What the step reads, too, is left to the finding about its reading."""
+    for name in (*step.sub.pop, *step.sub.pop_last):
+        if name.startswith("intermed") and live.pop(name[-1], None) is None and name not in inputs:
+            yield step.at(f"pops {name}, which holds nothing", "pop_last")
 
 
 def _read(step: SubOpStep, name: str, writer: SubOpStep | None, ends: dict[int, str]) -> Findings:
@@ -374,22 +382,29 @@ def _impossible_broadcast(use: FusedUse, step: SubOpStep, operand: tuple[int, st
         yield _finding(step, index, reason)
 
 
+def _matmul_forbids(step: SubOpStep, index: int, direction: str) -> str:
+    """Return why an input's block of a matmul cannot be broadcast in a direction, r or c; "" if it can."""
+    if direction == "r":
+        return "a matmul cannot broadcast r"
+    if index != 0:
+        return "a matmul broadcasts c on input 0 only"
+    dims = step.input_dims[index]
+    if dims is None:
+        return ""  # a buffer that nothing wrote: V138
+    columns = dims[1]
+    if columns in (1, step.sub.attributes.m_k):
+        return ""
+    return f"broadcast c of {columns} mblock columns on a matmul: must be 1 or m_k"
+
+
 def _shape_forbids(step: SubOpStep, index: int, direction: str) -> str:
     """Return why an input's block cannot be broadcast in a direction, r or c; "" if it can."""
     dims = step.input_dims[index]
-    matmul = step.sub.type == "matmul"
-    if matmul and direction == "r":
-        return "a matmul cannot broadcast r"
-    if matmul and index != 0:
-        return "a matmul broadcasts c on input 0 only"
+    if step.sub.type == "matmul":
+        return _matmul_forbids(step, index, direction)
     if dims is None:
         return ""  # a buffer that nothing wrote: V138
     rows, columns, ublock_rows, ublock_columns = dims
-    if matmul:
-        legal = columns in (1, step.sub.attributes.m_k)
-        if legal:
-            return ""
-        return f"broadcast c of {columns} mblock columns on a matmul: must be 1 or m_k"
     if direction == "c":
         legal = columns == ublock_columns == 1
         if legal:

@@ -3,7 +3,7 @@ stage W)."""
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from buda_emu.netlist.model import Execute, Graph, Netlist, Op, Program, Queue, QueueSettings, SubOp
@@ -64,18 +64,24 @@ def copy_to_its_own_chip(ctx: Context, op: Op) -> Findings:
     operand = ctx.ops.get(op.inputs[0]) or ctx.netlist.queues.get(op.inputs[0])
     if operand is not None and operand.target_device != op.target_device:
         return
-    readers = [reader for reader in ctx.ops.values() if op.name in reader.inputs]
-    away = sorted({reader.target_device for reader in readers} - {op.target_device})
+    missed_readers = _readers_elsewhere(ctx, op)
+    away = sorted({reader.target_device for reader in missed_readers})
     message = f"dest_device {op.target_device} is the chip that it runs on"
     hint = "read its operand instead"
     if away:
-        missed = [reader.name for reader in readers if reader.target_device in away]
+        missed = [reader.name for reader in missed_readers]
         chips = ", ".join(map(str, away))
         message += f": it does not reach {list_first(missed, _NAMED_READERS)} of chip {chips}"
         hint = "name the chip that reads it"
     if len(away) == 1:
         hint = replacing(f"did you mean {away[0]}?", str(op.target_device), str(away[0]))
     yield Finding(attribute_mark(op, "dest_device"), message, hint)
+
+
+def _readers_elsewhere(ctx: Context, op: Op) -> list[Op]:
+    """Return the ops of other chips that read an op."""
+    readers = [reader for reader in ctx.ops.values() if op.name in reader.inputs]
+    return [reader for reader in readers if reader.target_device != op.target_device]
 
 
 @queue_check(
@@ -126,10 +132,15 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
             queue = ctx.queues.get(settings.queue)
             if queue is None or queue.is_ram or not _is_streamed(settings) or queue.entries < 1:
                 continue
-            if graph.input_count > queue.entries or queue.entries % graph.input_count:
-                has = f"queue {queue.name} has {plural(queue.entries, 'entry')}"
-                message = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
-                yield Finding(queue.at("entries"), message, "entries must be a multiple of the graph's input_count")
+            yield from _entries_of_no_batch(queue, graph)
+
+
+def _entries_of_no_batch(queue: Queue, graph: Graph) -> Findings:
+    """Yield a streamed queue whose entries are no multiple of what an execute of a graph reads."""
+    if graph.input_count > queue.entries or queue.entries % graph.input_count:
+        has = f"queue {queue.name} has {plural(queue.entries, 'entry')}"
+        message = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
+        yield Finding(queue.at("entries"), message, "entries must be a multiple of the graph's input_count")
 
 
 def _is_streamed(settings: QueueSettings) -> bool:
@@ -210,21 +221,26 @@ def spread_before_use(ctx: Context, op: Op) -> Findings:
         return
     for index in range(2):
         reduce = _reduce_behind(ctx, op.inputs[index])
-        if reduce is None:
-            continue
-        dims = _ALONG.get(reduce.attributes.dim, ())
-        other = op.inputs[1 - index]
-        beside = _reduce_behind(ctx, other)
-        if not dims or (beside is not None and beside.attributes.dim == reduce.attributes.dim):
-            continue
-        repeated = _is_broadcast(op, index, dims)
-        if repeated or (reduce.inputs and reduce.inputs[0] in _upstream(ctx, other)):
-            place = " and ".join(_PLACE[dim] for dim in dims)
+        if reduce is not None and _is_used_unspread(ctx, op, index, reduce):
+            place = " and ".join(_PLACE[dim] for dim in _ALONG[reduce.attributes.dim])
             message = (
                 f"input {index} holds the result of reduce {reduce.name} in {place} of its tiles and zeros elsewhere"
             )
             hint = "spread it first: a matmul by a tile of ones, or tile_broadcast in a fused op"
             yield Finding(item_mark(op, "inputs", index), message, hint)
+
+
+def _is_used_unspread(ctx: Context, op: Op, index: int, reduce: Op) -> bool:
+    """Return whether a binary op certainly reads input `index`, the result of `reduce`, as if it filled its tiles: it
+    repeats the tiles along the dim of the reduce, or its other operand is computed from what is reduced."""
+    dims = _ALONG.get(reduce.attributes.dim, ())
+    other = op.inputs[1 - index]
+    beside = _reduce_behind(ctx, other)
+    if not dims or (beside is not None and beside.attributes.dim == reduce.attributes.dim):
+        return False
+    if _is_broadcast(op, index, dims):
+        return True
+    return bool(reduce.inputs) and reduce.inputs[0] in _upstream(ctx, other)
 
 
 def _is_broadcast(op: Op, index: int, dims: tuple[str, ...]) -> bool:
@@ -433,10 +449,15 @@ def host_data_is_read(ctx: Context, netlist: Netlist) -> Findings:
         return
     viewed = {queue.alias for queue in netlist.queues.values() if queue.alias}
     for queue in netlist.queues.values():
-        is_view = bool(queue.alias) or not viewed.isdisjoint((queue.name, queue.written_name))
-        if queue.host_fed and queue.name not in ctx.readers and not is_view:
+        if queue.host_fed and queue.name not in ctx.readers and not _has_other_names(queue, viewed):
             name = queue.written_name or queue.name
             yield Finding(queue.at(), f"queue {name} is filled by the host, and no op reads it")
+
+
+def _has_other_names(queue: Queue, viewed: Container[str]) -> bool:
+    """Return whether ops may read a ram under other names: it is a view, or one of the rams `viewed`, which have
+    views."""
+    return bool(queue.alias) or queue.name in viewed or queue.written_name in viewed
 
 
 # Found while a netlist is read, or not checked

@@ -49,6 +49,12 @@ def _required_values(ctx: Context, subject: Subject, key: str) -> set[str]:
         return _inner(ctx, subject, key)
     if isinstance(subject, Graph) or key not in _SHAPE:
         return set()
+    return _required_shapes(ctx, subject, key)
+
+
+def _required_shapes(ctx: Context, subject: Queue | Op, key: str) -> set[str]:
+    """Return the values of a field of the blocking that the queues an op fills, or the op that fills a queue, have; for
+    a queue of one buffer that no op fills one core."""
     neighbours: Iterable[Queue | Op] = ctx.fed.get(subject.name, ())
     if isinstance(subject, Queue):
         if subject.input in ctx.ops:
@@ -95,6 +101,14 @@ def _chips(ctx: Context, subject: Subject) -> set[str]:
     return {str(chip) for chip in chips if chip >= 0}
 
 
+def _guess_input_formats(ctx: Context, op: Op) -> str:
+    """Return the formats of an op's inputs as text, "" if one of them is not known."""
+    formats = [source.df if isinstance(source, Queue) else source.out_df for _, source in ctx.sources(op)]
+    if all(formats) and len(formats) == len(op.inputs):
+        return f"[{', '.join(formats)}]"
+    return ""
+
+
 def _guess(ctx: Context, subject: Subject, key: str) -> str:
     """Return one of several values that would be accepted, "" if none is likely."""
     if isinstance(subject, Graph):
@@ -104,10 +118,7 @@ def _guess(ctx: Context, subject: Subject, key: str) -> str:
     if key == "intermed_df" and isinstance(subject, Op):
         return subject.out_df
     if key == "in_df" and isinstance(subject, Op):
-        formats = [source.df if isinstance(source, Queue) else source.out_df for _, source in ctx.sources(subject)]
-        if all(formats) and len(formats) == len(subject.inputs):
-            return f"[{', '.join(formats)}]"
-        return ""
+        return _guess_input_formats(ctx, subject)
     if key in ("df", "out_df"):
         return _guess_format(ctx, subject)
     return _USUAL.get(key, "")

@@ -311,6 +311,13 @@ def l1_accumulation(ctx: Context, op: Op) -> Findings:
 def uint16(_: Context, op: Op) -> Findings:
     """Refuse UInt16 except for the indices of topk (NETLIST 2, OPS 6.11)."""
     topk = op.has("result indices")
+    yield from _uint16_elsewhere(op, topk=topk)
+    if topk:
+        yield from _uint16_of_topk(op)
+
+
+def _uint16_elsewhere(op: Op, *, topk: bool) -> Findings:
+    """Yield the fields of an op that are UInt16 and no indices of `topk`."""
     for index, name in enumerate(op.in_df):
         if name == "UInt16" and not (topk and index == 1):
             yield Finding(item_mark(op, "in_df", index), f"input {index} of {op.type} cannot be UInt16")
@@ -319,9 +326,13 @@ def uint16(_: Context, op: Op) -> Findings:
             yield Finding(op.at(key), f"{key} cannot be UInt16")
     if op.out_df == "UInt16" and not topk:
         yield Finding(op.at("out_df"), f"out_df of {op.type} cannot be UInt16")
-    if topk and op.acc_df == "Float32" and "UInt16" in (*op.in_df, op.out_df):
+
+
+def _uint16_of_topk(op: Op) -> Findings:
+    """Yield what contradicts UInt16 indices of a topk: a format of dest, and results of another format."""
+    if op.acc_df == "Float32" and "UInt16" in (*op.in_df, op.out_df):
         yield Finding(op.at("acc_df"), "topk with UInt16 indices cannot have acc_df Float32")
-    if topk and op.attributes.sort == "argmax" and len(op.in_df) > 1 and op.in_df[1] != op.out_df:
+    if op.attributes.sort == "argmax" and len(op.in_df) > 1 and op.in_df[1] != op.out_df:
         message = f"topk argmax writes indices: out_df {op.out_df} must equal the indices' {op.in_df[1]}"
         yield Finding(op.at("out_df"), message)
 

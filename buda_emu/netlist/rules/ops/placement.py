@@ -3,7 +3,7 @@
 Not judged, for want of published numbers: host access (V157) and the unique-id window (V163).
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue, QueueSettings
 from buda_emu.netlist.rules.context import Context, attribute_mark, on_ethernet
@@ -54,10 +54,20 @@ def grayskull_remote(ctx: Context, op: Op) -> Findings:
     """Refuse reads from and writes to other grayskull chips except through their one window (NETLIST 2)."""
     if ctx.arch.name != "grayskull":
         return
+    yield from _remote_reads(ctx, op)
+    yield from _remote_writes(ctx, op)
+
+
+def _remote_reads(ctx: Context, op: Op) -> Findings:
+    """Yield the queues in DRAM of other chips that an op reads."""
     for _, source in ctx.sources(op):
         if isinstance(source, Queue) and source.loc == "dram" and source.target_device != op.target_device:
             message = f"reads queue {source.name} of device {source.target_device}, runs on device {op.target_device}"
             yield Finding(op.at("inputs"), message)
+
+
+def _remote_writes(ctx: Context, op: Op) -> Findings:
+    """Yield the queues in DRAM of other chips that an op fills outside of the window of grayskull."""
     for queue in ctx.fed.get(op.name, ()):
         remote = queue.loc == "dram" and queue.target_device != op.target_device
         if remote and any(buffer.channel != 0 or buffer.address < REMOTE_WINDOW for buffer in queue.buffers):
@@ -139,21 +149,24 @@ def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
         producer = ctx.ops.get(queue.input)
         if producer is not None and producer.graph != graph.name:
             producer = None
-        flags = {"prologue": setting.prologue.lower(), "epilogue": setting.epilogue.lower()}
-        if producer is not None and producer.gradient_op:
-            for key, value in flags.items():
-                if value in FALSE:
-                    message = f"{key} of {queue.name} is {value}, gradient op {producer.name} needs true"
-                    yield Finding(setting.at(key), message)
-        elif producer is not None:
-            for key, value in flags.items():
-                if value in TRUE:
-                    message = (
-                        f"{key} of {queue.name} is {value}, but {producer.name}, which feeds it, is not a gradient op"
-                    )
-                    yield Finding(setting.at(key), message)
-        elif flags["epilogue"] in TRUE:
-            yield Finding(setting.at("epilogue"), f"epilogue of {queue.name}, which graph {graph.name} only reads")
+        if producer is None:
+            if setting.epilogue.lower() in TRUE:
+                message = f"epilogue of {queue.name}, which graph {graph.name} only reads"
+                yield Finding(setting.at("epilogue"), message)
+        elif producer.gradient_op:
+            yield from _wrong_flags(setting, queue, FALSE, f"gradient op {producer.name} needs true")
+        else:
+            reason = f"but {producer.name}, which feeds it, is not a gradient op"
+            yield from _wrong_flags(setting, queue, TRUE, reason)
+
+
+def _wrong_flags(setting: QueueSettings, queue: Queue, words: Container[str], reason: str) -> Findings:
+    """Yield prologue and epilogue of a queue's settings where they are one of the `words`, with the reason why they
+    must not be."""
+    for key, text in (("prologue", setting.prologue), ("epilogue", setting.epilogue)):
+        value = text.lower()
+        if value in words:
+            yield Finding(setting.at(key), f"{key} of {queue.name} is {value}, {reason}")
 
 
 @op_check("V162")

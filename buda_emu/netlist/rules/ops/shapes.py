@@ -128,34 +128,40 @@ def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
     right. `shapes` holds the shape of each known input after its TMs.
     """
     attributes = op.attributes
-    first = shapes.get(0)
-    cuts = {"matmul": 1, "depthwise": op.blocking.block_cols, "topk": op.blocking.grid_size[1]}
-    along = 2
-    parts = cuts.get(op.type, 0)
-    if op.type == "reduce":
-        along = 1 if attributes.dim == "r" else 2
-        parts = op.blocking.grid_size[along - 1]
-    if (
-        first is None
-        or len(shapes) < len(op.inputs)
-        or attributes.identity
-        or attributes.m_k < 1
-        or attributes.u_kt < 1
-        or parts < 1
-        or first[along] % parts
-    ):
+    if len(shapes) < len(op.inputs) or attributes.identity or attributes.m_k < 1 or attributes.u_kt < 1:
         return None
-    inner = first[along] // parts
+    inner = _inner_tiles(op, shapes.get(0))
+    if inner is None:
+        return None
     if op.type == "depthwise" or inner % attributes.u_kt == 0:
         candidate = inner // attributes.u_kt, attributes.u_kt
     elif inner % attributes.m_k == 0:
         candidate = attributes.m_k, inner // attributes.m_k
     else:
         candidate = inner, 1
-    expected = enumerate(_expected_shapes(op, *candidate))
-    if all(_fits(shapes[index], want) for index, want in expected if index in shapes):
+    if _fit_all(op, shapes, candidate):
         return candidate
     return None
+
+
+def _fit_all(op: Op, shapes: Mapping[int, Shape], inner: tuple[int, int]) -> bool:
+    """Return whether all inputs whose shape is known fit an op with these m_k and u_kt."""
+    expected = enumerate(_expected_shapes(op, *inner))
+    return all(_fits(shapes[index], want) for index, want in expected if index in shapes)
+
+
+def _inner_tiles(op: Op, first: Shape | None) -> int | None:
+    """Return the tiles that m_k and u_kt of an op multiply to, by the shape of its first input; None if that is not
+    known or cannot be divided so, and for an op without such a loop."""
+    cuts = {"matmul": 1, "depthwise": op.blocking.block_cols, "topk": op.blocking.grid_size[1]}
+    along = 2
+    parts = cuts.get(op.type, 0)
+    if op.type == "reduce":
+        along = 1 if op.attributes.dim == "r" else 2
+        parts = op.blocking.grid_size[along - 1]
+    if first is None or parts < 1 or first[along] % parts:
+        return None
+    return first[along] // parts
 
 
 def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:

@@ -386,14 +386,24 @@ def after_the_last_execute(_: Context, program: Program) -> Findings:
     last = max((index for index, step in enumerate(steps) if isinstance(step, Execute)), default=None)
     if last is None:
         return
-    declared = [step for step in steps if isinstance(step, Declare) and step.kind == "var"]
-    bound = {stored_name(text) for step in steps if isinstance(step, Execute) for text in _read(step)}
-    forgotten = {stored_name(name) for step in declared for name, _ in step.variables} - bound
+    forgotten = _unread_variables(steps)
     for step in steps[_behind(steps, last) :]:
         if isinstance(step, VarInst) and stored_name(step.out) in forgotten:
             yield Finding(step.at(), f"writes {step.out} where no graph is executed any more")
         elif isinstance(step, Declare) and step.kind == "var":
             yield Finding(step.at(), "declares variables where no graph is executed any more")
+
+
+def _unread_variables(steps: Sequence[Instruction]) -> set[str]:
+    """Return the names of the variables of one run, those that `var` declares, which no execute reads."""
+    declared: set[str] = set()
+    read: set[str] = set()
+    for step in steps:
+        if isinstance(step, Declare) and step.kind == "var":
+            declared.update(stored_name(name) for name, _ in step.variables)
+        elif isinstance(step, Execute):
+            read.update(map(stored_name, _read(step)))
+    return declared - read
 
 
 def _behind(steps: Sequence[Instruction], last: int) -> int:

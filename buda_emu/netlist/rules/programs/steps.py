@@ -5,6 +5,7 @@ Only the last body of a program name is checked (11.1 A16); the model holds no o
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from buda_emu.netlist.flow.variables import operand_mark
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
@@ -375,7 +376,8 @@ def _executes(program: Program) -> Iterator[Execute]:
 
 def _settings(program: Program) -> Iterator[QueueSettings]:
     """Yield the queue settings of all executes in which reading found no error."""
-    return (setting for step in _executes(program) for setting in step.queue_settings if not setting.broken)
+    settings = chain.from_iterable(step.queue_settings for step in _executes(program))
+    return (setting for setting in settings if not setting.broken)
 
 
 def _intact_executes(ctx: Context, program: Program) -> Iterator[tuple[Execute, Graph]]:

@@ -1,8 +1,10 @@
 """Rules on one queue: its sizes, words and allocations, and the op that feeds it (NETLIST 2: V012-V016, V067, V070)."""
 
 from functools import partial
+from types import MappingProxyType
+from typing import Final
 
-from buda_emu.netlist.model import Declare, EndLoop, Execute, Loop, Netlist, Program, Queue, VarInst
+from buda_emu.netlist.model import Declare, EndLoop, Execute, Instruction, Loop, Netlist, Program, Queue, VarInst
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context, size_problem, written_text
 from buda_emu.netlist.rules.missing import missing, size_hint
@@ -373,6 +375,10 @@ rule(
 )
 
 
+_NESTING: Final[MappingProxyType[type[Instruction], int]] = MappingProxyType({Loop: 1, EndLoop: -1})
+"""By how many loops an instruction leads further into a program."""
+
+
 @program_check(
     rule(
         "V125",
@@ -393,12 +399,9 @@ def constant_changes(_: Context, program: Program) -> Findings:
     statics: set[str] = set()
     for step in program.instructions:
         started = started or isinstance(step, Loop | Execute)
-        if isinstance(step, Loop):
-            depth += 1
-        elif isinstance(step, EndLoop):
-            depth -= 1
-        elif isinstance(step, Declare):
-            names = {stored_name(name) for name, _text in step.variables}
+        depth += _NESTING.get(type(step), 0)
+        if isinstance(step, Declare):
+            names = _stored_names(step)
             if step.kind == "staticvar":
                 statics |= names
             if depth > 0 and any(map(_is_constant, names)):
@@ -406,10 +409,22 @@ def constant_changes(_: Context, program: Program) -> Findings:
         elif isinstance(step, VarInst) and _is_constant(stored_name(step.out)):
             if depth > 0:
                 yield Finding(step.at(), f"changes constant {step.out} inside a loop")
-            elif started:
-                yield Finding(step.at(), f"changes constant {step.out} after the program's first loop or execute")
-            elif stored_name(step.out) in statics:
-                yield from _static_constant_change(step, statics)
+            else:
+                yield from _constant_change(step, statics, started=started)
+
+
+def _stored_names(step: Declare) -> set[str]:
+    """Return the names of the variables that an instruction declares, as they are stored."""
+    return {stored_name(name) for name, _text in step.variables}
+
+
+def _constant_change(step: VarInst, statics: set[str], *, started: bool) -> Findings:
+    """Yield what is wrong with a varinst that changes a constant outside of loops; `started`: whether a loop or an
+    execute stands before it, `statics`: the names of static variables."""
+    if started:
+        yield Finding(step.at(), f"changes constant {step.out} after the program's first loop or execute")
+    elif stored_name(step.out) in statics:
+        yield from _static_constant_change(step, statics)
 
 
 def _is_constant(name: str) -> bool:
