@@ -9,7 +9,7 @@ from typing import Any, Final
 from buda_emu.emulator.image.archive import DEVICE, STATE, TOP, Archive
 from buda_emu.emulator.image.fields import MISSING
 from buda_emu.emulator.image.host_checks import host_mismatches
-from buda_emu.emulator.image.host_plan import FOLDER, DeviceStep, HostPlan
+from buda_emu.emulator.image.host_plan import FOLDER, DeviceStep, HostPlan, HostStep
 from buda_emu.emulator.image.metadata import ARCH_WORDS, CompiledGraphState, DeviceMetadata, TensorEntry
 from buda_emu.emulator.image.model_io import KEY, ModelInput, ModelIo, ModelOutput
 from buda_emu.emulator.image.model_programs import ModelState
@@ -263,26 +263,36 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
             yield wrong(
                 "image-member", f"{short_line(file)} is not in the archive's folder {FOLDER}", "constants", value
             )
+    for place, step in enumerate(plan.steps):
+        if isinstance(step, DeviceStep):
+            problems = _device_step_problems(step, model, netlist)
+        else:
+            problems = _host_step_problems(step, archive)
+        for rule, problem, steps in problems:
+            yield wrong(rule, problem, "steps", place, *steps)
+
+
+def _host_step_problems(step: HostStep, archive: Archive) -> Iterator[tuple[str, str, Steps]]:
+    """Yield rule, text and place below the step for a step of the host whose file the archive does not have."""
+    if not archive.has(f"{TOP}/{FOLDER}/{step.file}"):
+        yield "image-member", f"{short_line(step.file)} is not in the archive's folder {FOLDER}", ("file",)
+
+
+def _device_step_problems(step: DeviceStep, model: ModelIo, netlist: Netlist) -> Iterator[tuple[str, str, Steps]]:
+    """Yield rule, text and place below the step for each name of a step of the device that netlist and model do not
+    have."""
+    if step.program not in netlist.programs:
+        hint = near(step.program, netlist.programs)
+        problem = f"{short_line(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
+        yield "image-queue", problem, ("program",)
     labels = {
         "inputs": {tensor_io.label for tensor_io in model.inputs},
         "outputs": {tensor_io.label for tensor_io in model.outputs},
     }
-    for place, step in enumerate(plan.steps):
-        if not isinstance(step, DeviceStep):
-            if not archive.has(f"{TOP}/{FOLDER}/{step.file}"):
-                problem = f"{short_line(step.file)} is not in the archive's folder {FOLDER}"
-                yield wrong("image-member", problem, "steps", place, "file")
-            continue
-        if step.program not in netlist.programs:
-            hint = near(step.program, netlist.programs)
-            problem = f"{short_line(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
-            yield wrong("image-queue", problem, "steps", place, "program")
-        for part, labels_of_part in labels.items():
-            for label in getattr(step, part):
-                if label not in labels_of_part:
-                    yield wrong(
-                        "image-queue", f"{short_line(label)} is not one of {KEY}.{part}", "steps", place, part, label
-                    )
+    for part, labels_of_part in labels.items():
+        for label in getattr(step, part):
+            if label not in labels_of_part:
+                yield "image-queue", f"{short_line(label)} is not one of {KEY}.{part}", (part, label)
 
 
 CONFIG: Final = f"{TOP}/compile_and_runtime_config.json"
@@ -370,8 +380,15 @@ def _duplicates(values: Sequence[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def _role_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
-    """Check that the host fills the inputs and ops fill the outputs, and that formats and tile dims are those of the
-    queues."""
+    """Yield queues that the host should fill and an op does, or the reverse, and formats and tile dims that are not
+    those of the queues."""
+    yield from _source_mismatches(state, queues)
+    yield from _format_mismatches(state, queues)
+    yield from _tile_mismatches(state, queues)
+
+
+def _source_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
+    """Yield inputs that the host does not fill, and outputs that it does."""
     for role, host_fed in (("ordered_input_names", True), ("ordered_output_names", False)):
         for place, name in enumerate(getattr(state, role)):
             queue = next(iter(queues.get(name, ())), None)
@@ -379,6 +396,10 @@ def _role_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Qu
                 by = "the host" if queue.host_fed else f"op {queue.input}"
                 problem = f"queue {short_line(name)} is filled by {by}"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
+
+
+def _format_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
+    """Yield outputs whose queues have another format than the image states, as warnings."""
     for place, (name, df) in enumerate(zip(state.ordered_output_names, state.ordered_output_data_formats)):  # noqa: B905 - lengths are held against each other elsewhere
         if name in queues and queues[name][0].df != df:
             problem = f"queue {short_line(name)} has format {queues[name][0].df}"
@@ -389,6 +410,10 @@ def _role_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Qu
                 severity="warning",
                 steps=(STATE, "ordered_output_data_formats", place),
             )
+
+
+def _tile_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
+    """Yield queues with tiles of another size than the image states, as warnings."""
     for group in ("input_to_tile_dims", "parameter_to_tile_dims", "constant_to_tile_dims"):
         for name, dims in getattr(state, group).items():
             queue = next(iter(queues.get(name, ())), None)

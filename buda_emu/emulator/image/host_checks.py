@@ -81,7 +81,8 @@ def extent_of(cut: Sequence[int]) -> tuple[int, int, int]:
     if len(cut) > 1:
         rows, columns = (1, 1, *cut[1:])[-2:]
     else:
-        rows, columns = (1, 1)
+        rows = 1
+        columns = 1
     return prod(cut[1:-2]), rows, columns
 
 
@@ -226,23 +227,36 @@ def _input_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mis
             yield Mismatch(DEVICE, "image-queue", f"{short_line(name)}: {problem}", steps=(STATE, field, place))
 
 
+def _reinterpret_problem(transform: Transform, broadcast: Sequence[int], queue: Queue) -> str:
+    """Return why a tensor in another shape cannot become an entry of the queue, "" if it can."""
+    original = transform.original_shape or ()
+    new = transform.reinterpreted_shape or ()
+    return (
+        missing_shape_problem(transform, "original_shape")
+        or missing_shape_problem(transform, "reinterpreted_shape")
+        or entries_problem(prod(original), new)
+        or _padding_problem(new, broadcast, queue)
+    )
+
+
+def _prestride_problem(transform: Transform, queue: Queue) -> str:
+    """Return why the windows of a strided convolution cannot become an entry of the queue, "" if they can."""
+    stride = transform.stride_height or 0
+    rows = queue.blocking.element_shape[1]
+    if problem := stride_problem(transform):
+        return problem
+    if stride * stride > rows:
+        return f"Prestride with stride {stride}: a window has more elements than the {rows} rows of its queue"
+    return ""
+
+
 def _input_problem(transform: Transform, broadcast: Sequence[int], queue: Queue) -> str:
     """Return why no tensor of the host can become an entry of the queue by a transform, "" where one can. A transform
     that inputs cannot have is reported where it is asked for: a tensor of the queue's own shape needs none."""
     if transform.type == "ReinterpretShape":
-        original = transform.original_shape or ()
-        new = transform.reinterpreted_shape or ()
-        return (
-            missing_shape_problem(transform, "original_shape")
-            or missing_shape_problem(transform, "reinterpreted_shape")
-            or entries_problem(prod(original), new)
-            or _padding_problem(new, broadcast, queue)
-        )
+        return _reinterpret_problem(transform, broadcast, queue)
     if transform.type == "Prestride":
-        stride = transform.stride_height or 0
-        rows = queue.blocking.element_shape[1]
-        crowded = f"Prestride with stride {stride}: a window has more elements than the {rows} rows of its queue"
-        return stride_problem(transform) or (crowded if stride * stride > rows else "")
+        return _prestride_problem(transform, queue)
     if transform.type == "EmbeddingIndex":
         return _embedding_problem(transform, queue)
     return ""

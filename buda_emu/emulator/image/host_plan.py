@@ -5,7 +5,7 @@ A plan is a list of steps over named values. A step of the device pushes values 
 pops its outputs; a step of the host computes an operator: an ONNX graph of one operator, or a front-end op of the
 compiler by its name. Nothing here computes one: `COMPUTES` names the module that does."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from math import prod
 from typing import Any, Final, NamedTuple, cast
@@ -154,12 +154,8 @@ class HostPlan:
         names = [*self.constants, *(plan_input.value for plan_input in self.given)]
         for place, step in enumerate(self.steps):
             operands, results = _values_of_step(step)
-            for name in operands:
-                if name not in names:
-                    yield ("steps", place), f"nothing before gives value {name!r}"
-            for name in results:
-                if name in names:
-                    yield ("steps", place), f"value {name!r} is given twice"
+            for problem in _order_problems(names, operands, results):
+                yield ("steps", place), problem
             names += results
         for place, output in enumerate(self.gives):
             if output.value not in names:
@@ -168,6 +164,17 @@ class HostPlan:
         for place, rule in enumerate(self.rules):
             for name, problem in rule.problems(labels):
                 yield ("rules", place, name), problem
+
+
+def _order_problems(names: Sequence[str], operands: Sequence[str], results: Sequence[str]) -> Iterator[str]:
+    """Yield a text for each operand of a step that is not among the values with these `names`, which there are before
+    it, and for each result that is."""
+    for name in operands:
+        if name not in names:
+            yield f"nothing before gives value {name!r}"
+    for name in results:
+        if name in names:
+            yield f"value {name!r} is given twice"
 
 
 def _values_of_step(step: DeviceStep | HostStep) -> tuple[list[str], list[str]]:

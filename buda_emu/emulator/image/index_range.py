@@ -13,9 +13,9 @@ NO_INDEX = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """The indices of a dimension of `rows` rows (0: not known), negative ones counted from its end if `from_end`, and
-    `zero` for no row at all. `elements` are the numbers of those elements of the flat input that are such indices;
-    empty for all."""
+    """The indices that elements of an input may be: those of `rows` rows (0: the number is not known), with `from_end`
+    also negative ones, which count from the end, and `zero`, which stands for no row. `elements` are the numbers of the
+    elements, in the flat input, that are indices; empty if all are."""
 
     rows: int = optional_field(natural, 0)
     from_end: bool = optional_field(flag, False)

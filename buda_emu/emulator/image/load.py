@@ -1,7 +1,7 @@
 """Opens an image file for use, or checks it and returns every finding."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from buda_emu.emulator.image.archive import DEVICE, LIMITS, TOP, Archive, Limits, open_archive
@@ -11,6 +11,7 @@ from buda_emu.emulator.image.fields import map_of, parse_object, read_value, tex
 from buda_emu.emulator.image.metadata import DeviceMetadata, read_metadata
 from buda_emu.emulator.image.rules import RULES, ImageError, Mismatch, combine_errors, finding, pointer
 from buda_emu.netlist.load import NetlistResult, check_bytes
+from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
@@ -36,13 +37,8 @@ def load_image(
     metadata, config = _content(archive, limits)
     if arch is not None and small_letters("arch", arch) != metadata.arch:
         raise archive.place.at(DEVICE).below("arch").error("image-device", f"it is for {metadata.arch}, not for {arch}")
-    pickled = [entry for entry in metadata.compiled_graph_state.tensors.values() if entry.dump_format == "DEFAULT"]
-    if pickled and not allow_pickle:
-        raise archive.place.at(pickled[0].member).error(
-            "image-pickle",
-            f"{len(pickled)} of its tensors are pickles, and loading a pickle can run any code on this machine: "
-            "do you know who made this file?",
-        )
+    if not allow_pickle:
+        _refuse_pickles(archive, metadata)
     result = _netlist(archive, metadata)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
@@ -63,6 +59,33 @@ def load_image(
         runtime_config=config,
         findings=tuple(_diagnostic(mismatch, archive) for mismatch in found_mismatches),
     )
+
+
+def _refuse_pickles(archive: Archive, metadata: DeviceMetadata) -> None:
+    """Raise ImageError for an image with tensors that are pickles."""
+    pickled = [entry for entry in metadata.compiled_graph_state.tensors.values() if entry.dump_format == "DEFAULT"]
+    if pickled:
+        raise archive.place.at(pickled[0].member).error(
+            "image-pickle",
+            f"{len(pickled)} of its tensors are pickles, and loading a pickle can run any code on this machine: "
+            "do you know who made this file?",
+        )
+
+
+def _mismatch_diagnostics(
+    metadata: DeviceMetadata, netlist: Netlist, archive: Archive, *, strict: bool
+) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each contradiction between the parts of an image, all of them errors if `strict`."""
+    for mismatch in mismatches(metadata, netlist, archive):
+        if strict:
+            yield _diagnostic(replace(mismatch, severity="error"), archive)
+        else:
+            yield _diagnostic(mismatch, archive)
+
+
+def _with_fixes(error: ImageError) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of a refused image, each with the fix of its rule as hint."""
+    return tuple(replace(diagnostic, hint=RULES[diagnostic.rule].fix) for diagnostic in error.diagnostics)
 
 
 def check_image(
@@ -87,23 +110,15 @@ def check_image(
         metadata, _ = _content(archive, limits)
         result = _netlist(archive, metadata, check_netlist)
     except ImageError as error:
-        return NetlistResult(
-            None, tuple(replace(diagnostic, hint=RULES[diagnostic.rule].fix) for diagnostic in error.diagnostics)
-        )
+        return NetlistResult(None, _with_fixes(error))
     except OSError as error:
         return NetlistResult(None, (finding(name, "", "image-archive", error.strerror or str(error)),))
     diagnostics = list(result.diagnostics)
     if arch is not None and arch.lower() != metadata.arch:
         problem = f"the image is for {metadata.arch}, not for {arch}"
-        diagnostics.append(
-            _diagnostic(
-                Mismatch(member=DEVICE, rule="image-device", problem=problem, severity="error", steps=("arch",)),
-                archive,
-            )
-        )
+        diagnostics.append(_diagnostic(Mismatch(DEVICE, "image-device", problem, steps=("arch",)), archive))
     if result.netlist is not None:
-        for diagnostic in mismatches(metadata, result.netlist, archive):
-            diagnostics.append(_diagnostic(replace(diagnostic, severity="error") if strict else diagnostic, archive))
+        diagnostics += _mismatch_diagnostics(metadata, result.netlist, archive, strict=strict)
     refused = any(diagnostic.severity == "error" for diagnostic in diagnostics)
     return NetlistResult(None if refused else result.netlist, tuple(diagnostics))
 

@@ -108,6 +108,19 @@ def _entry(name: str, value: Any, place: Place) -> TensorEntry:
     return entry
 
 
+def _read_buffers(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Read number and bytes of the buffers in the description of a .tbin file. Raises FieldError."""
+    # The writer says buf_size_bytes, another loader wants buffer_size_bytes (NETLIST 8).
+    keys = [key for key in ("buf_size_bytes", "buffer_size_bytes") if key in description]
+    sizes = {below(integer_between(1, _LARGEST), key, description[key]) for key in keys}
+    if "num_buffers" not in description or len(sizes) != 1:
+        raise FieldError("an object with num_buffers and one buf_size_bytes (or buffer_size_bytes)")
+    return {
+        "num_buffers": below(positive, "num_buffers", description["num_buffers"]),
+        "buffer_bytes": sizes.pop(),
+    }
+
+
 def _read_description(value: Any) -> dict[str, Any]:
     """Read the description of a .bin or .tbin file, the formats that need no pickle. Raises FieldError."""
     if not isinstance(value, dict) or "bin" not in value:
@@ -126,13 +139,7 @@ def _read_description(value: Any) -> dict[str, Any]:
     description = cast("dict[str, Any]", value)
     fields_read: dict[str, Any] = {key: below(reader, key, description[key]) for key, reader in read.items()}
     if fields_read["bin"].endswith(".tbin"):
-        # The writer says buf_size_bytes, another loader wants buffer_size_bytes (NETLIST 8).
-        keys = [key for key in ("buf_size_bytes", "buffer_size_bytes") if key in description]
-        sizes = {below(integer_between(1, _LARGEST), key, description[key]) for key in keys}
-        if "num_buffers" not in description or len(sizes) != 1:
-            raise FieldError("an object with num_buffers and one buf_size_bytes (or buffer_size_bytes)")
-        buffers = below(positive, "num_buffers", description["num_buffers"])
-        return {**fields_read, "dump_format": "BACKEND_TILIZED", "num_buffers": buffers, "buffer_bytes": sizes.pop()}
+        return {**fields_read, "dump_format": "BACKEND_TILIZED", **_read_buffers(description)}
     if not fields_read["bin"].endswith(".bin"):
         raise FieldError("the description of a .bin or .tbin file")
     return {**fields_read, "dump_format": "BACKEND"}
@@ -161,12 +168,20 @@ def _entry_problem(entry: TensorEntry) -> str:
     size = FORMATS[entry.format].flat_bytes
     if size != entry.itemsize:
         return f"elements of {entry.format} have {size or 'not a whole number of'} bytes, not {entry.itemsize}"
-    step = entry.itemsize
-    for count, stride in zip(reversed(shape), reversed(entry.strides), strict=True):
-        if count > 1 and stride != step:
-            return f"strides {list(entry.strides)} are not those of a row-major tensor of shape {list(shape)}"
-        step *= count
+    if not _is_row_major(entry):
+        return f"strides {list(entry.strides)} are not those of a row-major tensor of shape {list(shape)}"
     return ""
+
+
+def _is_row_major(entry: TensorEntry) -> bool:
+    """Return whether the strides of a tensor, in bytes, are those of a tensor without gaps whose last dimension is
+    innermost."""
+    step = entry.itemsize
+    for count, stride in zip(reversed(entry.shape), reversed(entry.strides), strict=True):
+        if count > 1 and stride != step:
+            return False
+        step *= count
+    return True
 
 
 VERSION: Final = "1.1.0"

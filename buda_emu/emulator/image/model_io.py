@@ -3,7 +3,7 @@
 An image of `buda-emu compile` has them under `buda_emu_model` in device.json; the vendor's transforms do not have the
 model's names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
@@ -66,6 +66,17 @@ def replace_infinities(values: "Array", largest: float = LARGEST) -> "Array":
     return np.where(infinite, np.copysign(np.float32(min(STAND_IN, largest)), values), clipped)
 
 
+def _refuse_names(named: Iterable[str], labels: Sequence[str], by_position: Container[str], takes: str) -> None:
+    """Raise HostError for a name that is none of the `labels`, with what the model `takes`, and for an input that was
+    given by position, too."""
+    for name in named:
+        if name not in labels:
+            hint = near(name, (*labels, "precision"))
+            raise HostError(f"no input is called {name!r}{f'; {hint}' if hint else ''}; {takes}")
+        if name in by_position:
+            raise HostError(f"input {name}: given by position and by name")
+
+
 def inputs_by_label(
     labels: Sequence[str], inputs: Sequence[Any], named: Mapping[str, Any], taker: str = "the model"
 ) -> dict[str, Any]:
@@ -77,13 +88,8 @@ def inputs_by_label(
     if len(inputs) > len(labels):
         raise HostError(f"{plural(len(inputs), 'input')} by position, {takes}")
     by_label = dict(zip(labels, inputs, strict=False))
-    for name, value in named.items():
-        if name not in labels:
-            hint = near(name, (*labels, "precision"))
-            raise HostError(f"no input is called {name!r}{f'; {hint}' if hint else ''}; {takes}")
-        if name in by_label:
-            raise HostError(f"input {name}: given by position and by name")
-        by_label[name] = value
+    _refuse_names(named, labels, by_label, takes)
+    by_label |= named
     missing = [label for label in labels if label not in by_label]
     if missing:
         raise HostError(f"no input {', '.join(missing)}; {takes}")

@@ -306,6 +306,12 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
         raise HostError(f"pack: {name} is not a queue of {netlist.path}")
     if not queue.host_fed and not queue.is_ram:
         raise HostError(f"pack: queue {name} is filled by op {queue.input}, not by the host")
+    _require_fit(queue, name, array)
+    return queue
+
+
+def _require_fit(queue: Queue, name: str, array: Array) -> None:
+    """Raise HostError for a tensor that is not entries of a queue; `name` is that of the tensor."""
     shape = queue.blocking.element_shape
     refuse_masked_arrays(array, f"pack: {name}")
     if array.ndim != 4 or array.shape[1:] != shape or not 1 <= array.shape[0] <= queue.entries:
@@ -315,7 +321,6 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
         )
     if array.dtype.kind not in "fiub" or (is_raw(queue.df) and array.dtype.kind == "f"):
         raise HostError(f"pack: {name} has elements of type {array.dtype}, which a {queue.df} queue does not take")
-    return queue
 
 
 def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

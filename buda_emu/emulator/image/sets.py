@@ -32,9 +32,9 @@ def queues_of(io: ModelIo, arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def count_sets(io: ModelIo, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Return how many sets the inputs hold. An input has N times the model's first dimension, or a dimension for the
-    sets in front; one of the model's own shape goes with each set. Raises HostError where inputs hold different numbers
-    of sets."""
+    """Return how many sets the inputs hold. An input with N sets has N times the first dimension of the model's shape,
+    or a dimension of size N in front of that shape; an input of the model's shape itself is used with every set. Raises
+    HostError where inputs hold different numbers of sets."""
     counts = {
         label: _set_count(entry.shape, shapes[label]) for label, entry in io.descriptions.items() if label in shapes
     }
@@ -46,8 +46,8 @@ def count_sets(io: ModelIo, shapes: Mapping[str, tuple[int, ...]]) -> int:
 
 
 def _set_count(model_shape: tuple[int, ...], shape: tuple[int, ...]) -> int | None:
-    """Return the number of sets in one input; None where it serves all sets, or is going to be refused when it is
-    pushed."""
+    """Return the number of sets in one input; None for an input that every set uses, and for one of another shape,
+    which is refused when it is pushed."""
     if shape == model_shape or not shape or not shape[0]:
         return None
     if shape[1:] == model_shape:
@@ -58,8 +58,8 @@ def _set_count(model_shape: tuple[int, ...], shape: tuple[int, ...]) -> int | No
 
 
 def _part(array: Array, shape: tuple[int, ...] | None, number: int, count: int) -> Array:
-    """Return what set `number` of `count` gets of an input: its share, or all where the input serves each set. `shape`:
-    the model's, None where the input is not one of the model's."""
+    """Return the part of an input's array that belongs to set `number` of `count`, or all of it if every set uses the
+    input. `shape`: the shape that the model states for the input, None for an input that the model does not have."""
     if shape is None or array.shape == shape or _set_count(shape, array.shape) != count:
         return array
     if array.shape[1:] == shape:

@@ -3,7 +3,7 @@
 import importlib
 import io
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
@@ -242,11 +242,7 @@ def concatenate_outputs(
 ) -> dict[str, Array]:
     """Return folded outputs with those of one `concat_group` joined under the name of the group's first; the others
     vanish (FRONTEND 7). Raises HostError where a group does not fit together."""
-    groups: dict[int, list[str]] = {}
-    for name in arrays:
-        transform = transforms.get(name)
-        if transform is not None and transform.type == "Concatenate":
-            groups.setdefault(transform.concat_group or 0, []).append(name)
+    groups = _concatenate_groups(arrays, transforms)
     outputs: dict[str, Array] = {}
     for name, array in arrays.items():
         group = next((names for names in groups.values() if name in names), None)
@@ -342,6 +338,16 @@ def _narrow(name: str, array: Array, cut: Sequence[int], shape: Sequence[int]) -
     return array[:, :t, :rows, :columns].reshape(len(array), *shape[1:])
 
 
+def _concatenate_groups(names: Iterable[str], transforms: Mapping[str, Transform]) -> dict[int, list[str]]:
+    """Return the names of the outputs that are concatenated, by the number of their `concat_group`."""
+    groups: dict[int, list[str]] = {}
+    for name in names:
+        transform = transforms.get(name)
+        if transform is not None and transform.type == "Concatenate":
+            groups.setdefault(transform.concat_group or 0, []).append(name)
+    return groups
+
+
 def _join_outputs(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microbatch: int) -> Array:
     """Return the outputs of a group concatenated along `dim`; along the batch microbatch by microbatch. Raises
     HostError where they do not fit together."""
@@ -353,7 +359,12 @@ def _join_outputs(names: Sequence[str], arrays: Mapping[str, Array], dim: int, m
         raise HostError(f"outputs {shapes} cannot be concatenated along dimension {dim}")
     if axis:
         return np.concatenate(parts, axis)
-    # Along the batch: microbatch by microbatch, as a front end reads them.
+    return _join_batches(names, parts, microbatch)
+
+
+def _join_batches(names: Sequence[str], parts: Sequence[Array], microbatch: int) -> Array:
+    """Return the parts of a group concatenated along the batch: microbatch by microbatch, as a front end reads them.
+    Raises HostError for parts with different numbers of microbatches; `names` are their names in the message."""
     split = [part.reshape(-1, microbatch, *part.shape[1:]) for part in parts]
     if len({part.shape[0] for part in split}) > 1:
         raise HostError(f"outputs {', '.join(names)} have not equally many microbatches")
