@@ -24,7 +24,7 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
 
     Of scores that inputs of the model reach, which may hold infinities, the largest of each row is compared. Raises
     NotSupportedError if constant infinities cannot be traced to a mask."""
-    unmasked = _find_unmasked(b, scores)
+    unmasked = _trace_mask(b, scores)
     if _reaches(b, scores, _is_float_input, _PASS_INPUTS):
         return b.logical_not(_is_minus_infinity_row(b, b.reduce_largest(scores, axes=[dim])))
     if unmasked is None:
@@ -53,7 +53,7 @@ def _is_minus_infinity_row(b: Builder, largest: Node) -> Node:
     return b.logical_and(b.less_equal(largest, -INFINITE), b.greater_equal(largest, MASKED))
 
 
-def _find_unmasked(b: Builder, x: Node) -> Node | None:
+def _trace_mask(b: Builder, x: Node) -> Node | None:
     """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if all of it is. Raises
     NotSupportedError as `find_unmasked_rows` does."""
     if x.op == "constant":
@@ -62,24 +62,43 @@ def _find_unmasked(b: Builder, x: Node) -> Node | None:
         return None
     operands = [b.graph.nodes[name] for name in x.inputs]
     if x.op == "add":
-        masks = [mask for mask in (_find_unmasked(b, operand) for operand in operands) if mask is not None]
-        if len(masks) == 1:
-            return masks[0]
-        return b.logical_and(*masks)
+        return _mask_of_sum(b, operands)
     if x.op == "where":
-        condition, first, second = operands
-        if _is_minus_infinity(second) and _find_unmasked(b, first) is None:
-            return condition
-        if _is_minus_infinity(first) and _find_unmasked(b, second) is None:
-            return b.logical_not(condition)
-    if x.op in _MOVES and len(operands) == 1:
-        unmasked = _find_unmasked(b, operands[0])
-        if unmasked is None or x.op == "expand":
+        unmasked = _condition_of_mask(b, operands)
+        if unmasked is not None:
             return unmasked
-        if unmasked.shape != operands[0].shape:
-            unmasked = b.expand(unmasked, shape=operands[0].shape)
-        return b.emit(x.op, unmasked, **x.attrs)
+    if x.op in _MOVES and len(operands) == 1:
+        return _move_unmasked(b, x, operands[0])
     raise _unknown_infinities_error()
+
+
+def _mask_of_sum(b: Builder, operands: Sequence[Node]) -> Node:
+    """Return 1 where the sum of values, of which some are minus infinity somewhere, is above minus infinity."""
+    masks = [mask for mask in (_trace_mask(b, operand) for operand in operands) if mask is not None]
+    if len(masks) == 1:
+        return masks[0]
+    return b.logical_and(*masks)
+
+
+def _condition_of_mask(b: Builder, operands: Sequence[Node]) -> Node | None:
+    """Return the condition under which a `where` of these operands is above minus infinity: one of its branches is
+    minus infinity, the other one never. None for any other `where`."""
+    condition, first, second = operands
+    if _is_minus_infinity(second) and _trace_mask(b, first) is None:
+        return condition
+    if _is_minus_infinity(first) and _trace_mask(b, second) is None:
+        return b.logical_not(condition)
+    return None
+
+
+def _move_unmasked(b: Builder, x: Node, operand: Node) -> Node | None:
+    """Return 1 where the result of a move of elements, `x`, is above minus infinity; None if all of it is."""
+    unmasked = _trace_mask(b, operand)
+    if unmasked is None or x.op == "expand":
+        return unmasked
+    if unmasked.shape != operand.shape:
+        unmasked = b.expand(unmasked, shape=operand.shape)
+    return b.emit(x.op, unmasked, **x.attrs)
 
 
 def _find_unmasked_constants(b: Builder, x: Node) -> Node | None:

@@ -24,8 +24,8 @@ def is_picked_by_host(b: Builder, node: Node) -> bool:
 
 
 class _Read(NamedTuple):
-    """The input that an index holds elements of, the steps from it to the index, the last one first, and the value of
-    the input for which another index is taken."""
+    """The origin of an index whose elements come from an input: the input's node, the moves between the two, the last
+    one first, and the value of the input that another index replaces, None if no value is replaced."""
 
     source: Node
     steps: list[Node]
@@ -33,9 +33,9 @@ class _Read(NamedTuple):
 
 
 def check_on_host(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> None:
-    """Let the host refuse indices outside of a dimension of `depth`, if the index holds elements of an input, perhaps
-    with one value replaced by an index of the dimension (`ignore_index` of a loss). Negative ones may count `from_end`;
-    `zero` is for none. Nothing is checked of an index that is computed otherwise."""
+    """Let the host refuse indices outside of a dimension of `depth`, if the index consists of elements of an input,
+    perhaps with one value replaced by an index of the dimension (`ignore_index` of a loss). `from_end` and `zero` are
+    those of `IndexRange`. An index that is computed otherwise is not checked."""
     read = _input_read(b.graph, index)
     if read is None:
         return
@@ -73,21 +73,33 @@ def _input_read(graph: Graph, node: Node) -> _Read | None:
 
 
 def _selection_of(graph: Graph, node: Node) -> tuple[Node, int] | None:
-    """Return the operand that a `where` keeps unless it has one value, and that value; None for any other `where`."""
+    """Return the operand of a `where` that replaces all elements of a certain value, and this value; None for any other
+    `where`."""
     condition, first, second = (graph[name] for name in node.inputs)
-    indices, other = {"not_equal": (first, second), "equal": (second, first)}.get(condition.op, (None, None))
-    if indices is None or other is None or other.op != "constant" or indices.shape != node.shape:
+    branches = {"not_equal": (first, second), "equal": (second, first)}.get(condition.op)
+    if branches is None:
         return None
-    compared = [graph[name] for name in condition.inputs]
+    indices, other = branches
+    if other.op != "constant" or indices.shape != node.shape:
+        return None
+    ignored = _compared_number(graph, condition, indices)
+    if ignored is None:
+        return None
+    return indices, ignored
+
+
+def _compared_number(graph: Graph, comparison: Node, indices: Node) -> int | None:
+    """Return the constant that a comparison compares every element of `indices` with; None if it compares others."""
+    compared = [graph[name] for name in comparison.inputs]
     constants = [operand for operand in compared if operand.op == "constant" and operand.value.size == 1]
     same = [operand for operand in compared if _root(graph, operand) == _root(graph, indices)]
     if len(constants) != 1 or not same:
         return None
-    return indices, int(constants[0].value.reshape(-1)[0])
+    return int(constants[0].value.reshape(-1)[0])
 
 
 def _root(graph: Graph, node: Node) -> str:
-    """Return the name of the value that a value holds all elements of, in order."""
+    """Return the name of the value at the other end of the reshapes and copies that end with a node."""
     while node.op in ("reshape", "identity", "truncate"):
         node = graph[node.inputs[0]]
     return node.name
@@ -106,7 +118,8 @@ def _elements(read: _Read) -> tuple[int, ...]:
 
 
 def move_elements(node: Node, operands: Sequence[Array]) -> Array:
-    """Return the result of an op that only moves elements, for the numbers of elements in place of its operands."""
+    """Return which element each element of the result of a move is: `operands` hold the numbers of elements in place of
+    the elements."""
     reference = front_op(node.op).reference
     if reference is None:  # products with zeros and ones, whose sums are exact: the numbers are small
         return np.asarray(Builder(Graph()).emit(node.op, *operands, **node.attrs).value)

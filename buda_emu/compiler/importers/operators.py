@@ -30,14 +30,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Operator(NamedTuple, Generic[H]):
-    """An operator with all its overloads. `becomes` is its description in the documentation; a `whole` operator must
+    """An operator with all its overloads. `becomes` is its description in the documentation; an `intact` operator must
     not be decomposed by torch; `place` is where it is computed."""
 
     name: str
     family: str
     becomes: str
     handler: H
-    whole: bool = False
+    intact: bool = False
     place: Place = "chip"
 
 
@@ -55,7 +55,7 @@ class Operators(Mapping[str, Operator[H]]):
         *names: str,
         becomes: Mapping[str, str] | None = None,
         place: Place = "chip",
-        whole: bool = False,
+        intact: bool = False,
         family: str = "",
     ) -> Callable[[F], F]:
         """Return a decorator that declares the handler of some operators. The first line of the handler's docstring
@@ -75,7 +75,12 @@ class Operators(Mapping[str, Operator[H]]):
                 if becomes is not None:
                     text = f"`{becomes[name]}`"
                 self._declared[name] = Operator(
-                    name=name, family=handler_family, becomes=text, handler=cast("H", handler), whole=whole, place=place
+                    name=name,
+                    family=handler_family,
+                    becomes=text,
+                    handler=cast("H", handler),
+                    intact=intact,
+                    place=place,
                 )
             return handler
 

@@ -14,7 +14,7 @@ from buda_emu.support.errors import HostError
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402 - only where onnx is
 
-from buda_emu.compiler.importers.from_onnx import external as external_data  # noqa: E402 - it imports onnx
+from buda_emu.compiler.importers.from_onnx import initializers as external_data  # noqa: E402 - it imports onnx
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4)
 

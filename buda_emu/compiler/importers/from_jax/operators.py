@@ -1,5 +1,6 @@
 """Handlers of StableHLO operators: element-wise, indexing, moves, products, reductions, windows."""
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any, Final
 
@@ -488,6 +489,11 @@ def top_k(call: Call) -> list[Node]:
     return [call.b.ordered(x, **options), call.b.order(x, **options)]
 
 
+def _is_pooled(options: Mapping[str, Any], dim: int) -> bool:
+    """Return whether windows with these options change a dimension: they are wider than 1, skip elements, or pad."""
+    return options["kernel"][dim] > 1 or options["strides"][dim] > 1 or any(options["pads"][dim])
+
+
 @hlo("stablehlo.reduce_window")
 def reduce_window(call: Call) -> Node:
     """`max_pool`, or `avg_pool` for its sums, over the dimensions along which windows are wider than 1"""
@@ -501,11 +507,7 @@ def reduce_window(call: Call) -> Node:
         raise NotSupportedError("of elements that are spread")
     check_initial_value(call, {"add": "0", "maximum": "the least"}[body[0]])
     options = _window_options(call, rank)
-    pooled = [
-        dim
-        for dim in range(rank)
-        if options["kernel"][dim] > 1 or options["strides"][dim] > 1 or any(options["pads"][dim])
-    ]
+    pooled = [dim for dim in range(rank) if _is_pooled(options, dim)]
     if not pooled:
         return x
     others = [dim for dim in range(rank) if dim not in pooled]

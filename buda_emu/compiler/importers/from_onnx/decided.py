@@ -50,7 +50,7 @@ class DecidedShapes:
         if decision.stated is None and not self._examples:
             raise NotSupportedError(refusal)
         inputs, elements = self._elements(operand, refusal)
-        values = self._known_values(inputs, elements)
+        example = self._example_values(decision, inputs, elements, refusal)
         rule = ShapeRule(
             operator=decision.operator,
             result=decision.result,
@@ -58,23 +58,31 @@ class DecidedShapes:
             gives=(),
             inputs=inputs,
             elements=elements,
-            example=(),
+            example=example,
             keeps_zero=decision.keeps_zero,
         )
-        if None in values:
-            if decision.stated is None:
-                raise NotSupportedError(refusal)
-            fitting = _values_for(decision.operator, decision.shape, decision.stated, len(values))
-            values = [fit if value is None else value for value, fit in zip(values, fitting, strict=True)]
-        example = tuple(value for value in values if value is not None)
         try:
-            rule = replace(rule, example=example, gives=rule.shape_by(example))
+            rule = replace(rule, gives=rule.shape_by(example))
         except ValueError as error:
             raise NotSupportedError(f"{decision.subject} {list(example)}: {error}") from None
         if rule.gives != decision.stated and not self._examples:
             raise NotSupportedError(f"{refusal}: no values of it give the shape {list(decision.stated or ())}")
         self._record(rule)
         return rule.gives
+
+    def _example_values(
+        self, decision: Decision, inputs: Sequence[DecidingInput], elements: Sequence[Element], refusal: str
+    ) -> tuple[int, ...]:
+        """Return the values to compile for: those of an operand's elements that are decided already, and others that
+        give the result its stated shape. Raises NotSupportedError if some are not decided and no shape is stated."""
+        values = self._known_values(inputs, elements)
+        decided = tuple(value for value in values if value is not None)
+        if len(decided) == len(values):
+            return decided
+        if decision.stated is None:
+            raise NotSupportedError(refusal)
+        fitting = _values_for(decision.operator, decision.shape, decision.stated, len(values))
+        return tuple(fit if value is None else value for value, fit in zip(values, fitting, strict=True))
 
     def _record(self, rule: ShapeRule) -> None:
         """Add a rule, and keep the values that its inputs have from now on."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import onnx
@@ -21,8 +21,6 @@ from buda_emu.emulator.memory.host import default_memory_limit, mapped_memory
 
 NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
 """Packages that the evaluator imports for an operator: the module, and its name for pip."""
-_SOFTMAX: Final = ("Softmax", "LogSoftmax", "Hardmax")
-"""Operators that count all dimensions from their axis on as one before opset 13, which the evaluator does not."""
 _MODES: Final = {b"bilinear": b"linear", b"bicubic": b"cubic"}
 """Names of GridSample's modes before opset 20, and since, which are the only ones that the evaluator knows."""
 MOST_ROUNDS: Final = 100_000
@@ -130,7 +128,7 @@ def _make_bounded_loop() -> type[Any]:
             super().__init__(onnx_node, run_params)
             body: Callable[..., Any] = self._run_body
 
-            def counted(*values: Any, **named: Any) -> Any:
+            def run_round(*values: Any, **named: Any) -> Any:
                 """Run one round of the loop. Raises RuntimeError beyond the limit of rounds or of time."""
                 _LoopBudget.rounds += 1
                 if _LoopBudget.rounds > MOST_ROUNDS:
@@ -139,7 +137,7 @@ def _make_bounded_loop() -> type[Any]:
                     raise RuntimeError(f"more than {MOST_SECONDS:g} seconds of one loop")
                 return body(*values, **named)
 
-            self._run_body = counted
+            self._run_body = run_round
 
         def _run(self, *values: Any, **named: Any) -> Any:
             """Run the loop; the outermost loop starts the budget that nested loops share."""
@@ -178,30 +176,15 @@ def _attribute(node: Any, name: str, default: Any) -> Any:
     return next((helper.get_attribute_value(entry) for entry in node.attribute if entry.name == name), default)
 
 
-def _find_known_fault(node: Any, version: int, inputs: Sequence[Any]) -> str:
-    """Return how the evaluator is wrong for an operator of this version of the standard, or ""; `inputs` are those of
-    its model, with their shapes."""
-    if node.domain not in ("", "ai.onnx"):
-        return ""
-    if node.op_type == "Constant" and _attribute(node, "sparse_value", None) is not None:
-        return "a sparse tensor"
-    if node.op_type == "Scan" and version < 9:
-        return "as it was before opset 9 onnx's evaluator does not compute it: convert the model"
-    if node.op_type == "BatchNormalization" and version < 14:
-        return "before opset 14 onnx's evaluator takes statistics of the operand instead of the given ones"
-    if node.op_type == "GridSample" and _is_cubic_within_border(node):
-        return "by cubics, with the border as padding, onnx's evaluator bounds the places instead of the elements"
-    if node.op_type in _SOFTMAX and version < 13 and _has_dimensions_behind_axis(node, inputs):
-        return "before opset 13 it is of all dimensions from the axis on, for onnx's evaluator of one"
-    return ""
+def _has_sparse_value(node: Any, _: Sequence[Any]) -> bool:
+    """Return whether a Constant holds a sparse tensor."""
+    return _attribute(node, "sparse_value", None) is not None
 
 
-def _is_cubic_within_border(node: Any) -> bool:
+def _is_cubic_within_border(node: Any, _: Sequence[Any]) -> bool:
     """Return whether a GridSample is by cubics and repeats the border."""
-    return _attribute(node, "padding_mode", b"") == b"border" and _attribute(node, "mode", b"") in (
-        b"cubic",
-        b"bicubic",
-    )
+    is_cubic = _attribute(node, "mode", b"") in (b"cubic", b"bicubic")
+    return is_cubic and _attribute(node, "padding_mode", b"") == b"border"
 
 
 def _has_dimensions_behind_axis(node: Any, inputs: Sequence[Any]) -> bool:
@@ -212,6 +195,52 @@ def _has_dimensions_behind_axis(node: Any, inputs: Sequence[Any]) -> bool:
     if shape is None or not -len(shape) <= axis < len(shape):
         return True
     return prod(shape[axis:]) != shape[axis]
+
+
+class _Fault(NamedTuple):
+    """A known fault of the evaluator: the operators that have it, the text for it, the version of the standard before
+    which they have it (any where None), and the nodes to which it applies (all where None), given the inputs of the
+    model."""
+
+    operators: tuple[str, ...]
+    text: str
+    before: int | None = None
+    applies: Callable[[Any, Sequence[Any]], bool] | None = None
+
+
+_FAULTS: Final = (
+    _Fault(("Constant",), "a sparse tensor", applies=_has_sparse_value),
+    _Fault(("Scan",), "as it was before opset 9 onnx's evaluator does not compute it: convert the model", before=9),
+    _Fault(
+        ("BatchNormalization",),
+        "before opset 14 onnx's evaluator takes statistics of the operand instead of the given ones",
+        before=14,
+    ),
+    _Fault(
+        ("GridSample",),
+        "by cubics, with the border as padding, onnx's evaluator bounds the places instead of the elements",
+        applies=_is_cubic_within_border,
+    ),
+    _Fault(
+        ("Softmax", "LogSoftmax", "Hardmax"),
+        "before opset 13 it is of all dimensions from the axis on, for onnx's evaluator of one",
+        before=13,
+        applies=_has_dimensions_behind_axis,
+    ),
+)
+
+
+def _find_known_fault(node: Any, version: int, inputs: Sequence[Any]) -> str:
+    """Return how the evaluator is wrong for an operator of this version of the standard, or ""; `inputs` are those of
+    its model, with their shapes."""
+    if node.domain not in ("", "ai.onnx"):
+        return ""
+    for fault in _FAULTS:
+        if node.op_type not in fault.operators or (fault.before is not None and version >= fault.before):
+            continue
+        if fault.applies is None or fault.applies(node, inputs):
+            return fault.text
+    return ""
 
 
 def _rename_modes(node: Any, version: int) -> None:

@@ -1,6 +1,7 @@
 """Handlers of ONNX operators that are products, windows or quantised products."""
 
 from collections.abc import Sequence
+from itertools import starmap
 from math import prod
 from operator import sub
 
@@ -114,6 +115,12 @@ def _divide_pad(total: int, auto: str) -> tuple[int, int]:
     return total - half, half
 
 
+def _size_without_pads(stride: int, size: int, beyond: int, window: int, dilation: int) -> int:
+    """Return the size along one dimension that a transposed convolution of `size` elements gives before pads are cut
+    off; `beyond` is its output padding."""
+    return stride * (size - 1) + beyond + (window - 1) * dilation + 1
+
+
 @onnx_op("ConvTranspose")
 def conv_transpose(call: Call) -> Node:
     """`conv_transpose`; the output shape, if given, determines the pads"""
@@ -128,13 +135,8 @@ def conv_transpose(call: Call) -> Node:
     if by_stride:
         shape = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     if shape is not None:
-        sizes_without_pads = [
-            stride * (size - 1) + beyond + (window - 1) * dilation + 1
-            for stride, size, beyond, window, dilation in zip(
-                strides, x.shape[2:], extra, w.shape[2:], dilations, strict=True
-            )
-        ]
-        totals = list(map(sub, sizes_without_pads, shape[-rank:]))
+        windows = zip(strides, x.shape[2:], extra, w.shape[2:], dilations, strict=True)
+        totals = list(map(sub, starmap(_size_without_pads, windows), shape[-rank:]))
         if by_stride and min(totals, default=0) < 0:
             raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
         pads = tuple(_divide_pad(total, auto) for total in totals)

@@ -75,6 +75,11 @@ class OnnxOrigin:
         """The name and version of onnxruntime."""
         return f"onnxruntime {version('onnxruntime')}"
 
+    def _inner_values(self, graph: Any, node_names: Container[str]) -> list[str]:
+        """Return the names of the values of an onnx.GraphProto that belong to some nodes and are computed."""
+        defined_names = {entry.name for entry in (*graph.initializer, *graph.input)}
+        return [name for name, node in self._names.items() if node in node_names and name not in defined_names and name]
+
     def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
         """Run the model and return outputs and inner values. Raise HostError without onnxruntime, or if it refuses the
         model."""
@@ -89,10 +94,7 @@ class OnnxOrigin:
         graph = copy.graph
         results = [value.name for value in graph.output]
         initializer_names = {entry.name for entry in graph.initializer}
-        defined_names = initializer_names | {entry.name for entry in graph.input}
-        inner = [
-            name for name, node in self._names.items() if node in node_names and name not in defined_names and name
-        ]
+        inner = self._inner_values(graph, node_names)
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner if name not in results)
         inputs_of_graph = [value for value in graph.input if value.name not in initializer_names]
         options = runtime.SessionOptions()
@@ -223,7 +225,7 @@ class _Reader:
     def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
         """Declare the model's outputs from the `values` by name. Raise HostError for one that no node computes, or that
         is declared with another kind of type or another shape."""
-        self._require_defined(values, [value.name for value in outputs], "outputs")
+        self._require_values(values, [value.name for value in outputs], "outputs")
         for value in outputs:
             node = values.get(value.name)
             dtype = element_type(value.type) or (node.dtype if node is not None else "float32")
@@ -293,7 +295,7 @@ class _Reader:
         supported. `within`: the node whose function body they are, "" in the model itself. Raises HostError for an
         operand that no earlier node computes."""
         for node in nodes:
-            self._require_defined(values, node.input, within or node.name or node.op_type)
+            self._require_values(values, node.input, within or node.name or node.op_type)
             poisoned = [name for name in node.input if name and values.get(name) is None]
             is_refused_anyway = poisoned and node.op_type in ONNX
             if is_refused_anyway:
@@ -302,7 +304,7 @@ class _Reader:
                 results = self._node(node, values, within, bool(poisoned))
             values.update(zip(node.output, results, strict=False))
 
-    def _require_defined(self, values: Mapping[str, Node | None], names: Iterable[str], context: str) -> None:
+    def _require_values(self, values: Mapping[str, Node | None], names: Iterable[str], context: str) -> None:
         """Raise HostError if one of the names, operands of the node `context`, has no value yet."""
         if unknown := [name for name in names if name and name not in values]:
             raise HostError(

@@ -410,10 +410,8 @@ def resize(call: Call) -> Node:
             continue
         at = _sample_positions(call, sampling, x.shape[axis], out[number], ratio[number])
         if crops:
-            low, high = _crop_bounds(call, number, len(axes), is_scaled=ratio[number] != 1)
-            at = _crop_positions(x.shape[axis], out[number], low, high)
-            if sampling.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
-                raise call.refuse(f"extrapolation_value={sampling.beyond}")
+            bounds = _crop_bounds(call, number, len(axes), is_scaled=ratio[number] != 1)
+            at = _crop_positions_inside(call, sampling, (x.shape[axis], out[number]), bounds)
         matrices.append((axis, Sparse.dense(_resize_matrix(sampling, x.shape[axis], at, ratio[number]))))
     if matrices:
         return call.b.resize(x, matrices=tuple(matrices))
@@ -452,8 +450,8 @@ def _read_sampling(call: Call) -> _Sampling:
     )
 
 
-def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
-    """Return the size of the result along each of `axes`, and the factor by which that axis is scaled."""
+def _read_scales_and_sizes(call: Call) -> tuple[Array | None, Array | None]:
+    """Return the scales and the sizes of a Resize or an Upsample, None where they are left out."""
     new = _is_resize_11(call)
     scales = call.constant(2 if new else 1, "scales")
     if scales is None and call.attr("scales") is not None:
@@ -462,16 +460,28 @@ def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], 
         sizes = call.constant(3, "sizes")
     else:
         sizes = None
+    return scales, sizes
+
+
+def _stretch_to_sizes(before: Sequence[int], sizes: Sequence[int], policy: str) -> tuple[list[int], list[float]]:
+    """Return the sizes that a resize to requested `sizes` gives, and the factors: the requested ones, or with a policy
+    that keeps the ratio of the sides one factor for all."""
+    ratio = [size / old for size, old in zip(sizes, before, strict=True)]
+    if policy == "stretch":
+        return list(sizes), ratio
+    if policy == "not_larger":
+        common = min(ratio)
+    else:
+        common = max(ratio)
+    return [int(old * common + 0.5) for old in before], [common] * len(before)
+
+
+def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
+    """Return the size of the result along each of `axes`, and the factor by which that axis is scaled."""
+    scales, sizes = _read_scales_and_sizes(call)
     policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
     if sizes is not None and sizes.size:
-        ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
-        if policy == "stretch":
-            return [int(size) for size in sizes], ratio
-        if policy == "not_larger":
-            common = min(ratio)
-        else:
-            common = max(ratio)
-        return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
+        return _stretch_to_sizes([x.shape[axis] for axis in axes], [int(size) for size in sizes], policy)
     if scales is not None and scales.size:
         ratio = [float(scale) for scale in scales]
         grown = [np.float32(x.shape[axis]) * np.float32(scale) for axis, scale in zip(axes, ratio, strict=True)]
@@ -512,6 +522,18 @@ def _crop_bounds(call: Call, number: int, count: int, *, is_scaled: bool) -> tup
     if not is_scaled and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
         raise call.refuse("a roi along an axis that is not scaled")
     return low, high
+
+
+def _crop_positions_inside(
+    call: Call, sampling: _Sampling, sizes: tuple[int, int], bounds: tuple[float, float]
+) -> Array:
+    """Return the positions of `_crop_positions` for the sizes of a dimension before and after. Raise NotSupportedError
+    if some lie beyond the elements and stand for another number than 0."""
+    size, out = sizes
+    at = _crop_positions(size, out, *bounds)
+    if sampling.beyond and ((at < 0) | (at > size - 1)).any():
+        raise call.refuse(f"extrapolation_value={sampling.beyond}")
+    return at
 
 
 def _crop_positions(size: int, out: int, low: float, high: float) -> Array:

@@ -24,10 +24,10 @@ ATEN: Final = Operators[Handler]("buda_emu.compiler.importers.from_torch.operato
 aten = ATEN.declare
 
 
-def declare_plain(table: Mapping[str, str], *, kept_whole: tuple[str, ...] = ()) -> None:
+def declare_plain(table: Mapping[str, str], *, intact: tuple[str, ...] = ()) -> None:
     """Declare operators that are a single front-end op on all operands."""
     for name, op in table.items():
-        aten(name, becomes=table, whole=name in kept_whole, family="elementwise")(_make_handler(op))
+        aten(name, becomes=table, intact=name in intact, family="elementwise")(_make_handler(op))
 
 
 def _make_handler(op: str) -> Handler:
@@ -68,6 +68,17 @@ def run_handler(handler: Handler, b: Builder, target: Any, arguments: Sequence[A
     schema = getattr(target, "_schema", None)
     if schema is None:
         return handler(b, *arguments, **options)
+    ordered_values, named_values = _bind_arguments(handler, schema, arguments, options)
+    declared_names = {declared.name for declared in schema.arguments}
+    extra_options = {name: value for name, value in options.items() if name not in declared_names}
+    return handler(b, *ordered_values, **named_values, **extra_options)
+
+
+def _bind_arguments(
+    handler: Handler, schema: Any, arguments: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call that a handler takes in order, and those that it takes by name. Raise
+    NotSupportedError as `run_handler` does."""
     parameters = _parameters(handler)
     ordered = [name for name, kind in parameters if kind in _IN_ORDER]
     named = {name for name, kind in parameters if kind is Parameter.KEYWORD_ONLY}
@@ -86,12 +97,7 @@ def run_handler(handler: Handler, b: Builder, target: Any, arguments: Sequence[A
                 unread.append(argument)
             values.append(argument.value)
     refuse_unread("torch", schema.name.rpartition("::")[2], unread)
-    extra_options = {
-        name: value
-        for name, value in options.items()
-        if name not in {argument_declaration.name for argument_declaration in schema.arguments}
-    }
-    return handler(b, *values, **named_values, **extra_options)
+    return values, named_values
 
 
 def reduces_scalar_dim(target: Any, arguments: Sequence[Any]) -> bool:

@@ -273,10 +273,11 @@ _MOST_MODELS: Final = 16
 def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """Compile a graph module for torch.compile and return a function of its inputs. `options` are those of `compile`,
     and `precision` for the run. Raise as `compile` does, at the latest in the first call."""
-    given = options.get("options") or {}
-    if not isinstance(given, Mapping):
-        raise HostError(f"torch.compile: options is a {type(given).__name__}, not a dict such as {{'df': 'Float32'}}")
-    words = dict(cast("Mapping[str, Any]", given))
+    torch_options = options.get("options") or {}
+    if not isinstance(torch_options, Mapping):
+        kind = type(torch_options).__name__
+        raise HostError(f"torch.compile: options is a {kind}, not a dict such as {{'df': 'Float32'}}")
+    words = dict(cast("Mapping[str, Any]", torch_options))
     require_words(words, "compile", also=("precision",))
     precision = words.pop("precision", "ideal")
     graph = _Graph(module, precision, words)

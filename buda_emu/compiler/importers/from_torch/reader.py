@@ -201,7 +201,7 @@ def decompositions() -> Any:
     table = torch.export.default_decompositions()
     table.update(fast_paths())
     for op in ATEN.values():
-        if op.whole:
+        if op.intact:
             packet = getattr(torch.ops.aten, op.name, None)
         else:
             packet = None
@@ -285,7 +285,7 @@ class Reader:
         options = {key: self._argument(value) for key, value in node.kwargs.items()}
         operands = [*_flatten(arguments), *_flatten(options.values())]
         if any(operand is _POISONED for operand in operands):
-            self._refuse_unhandled(node, word)
+            self._refuse_operator(node, word)
             return _POISONED
         nodes = [*chain.from_iterable(map(_nodes, operands))]
         if self._is_foldable(node, word, nodes):
@@ -322,7 +322,7 @@ class Reader:
             raise NotSupportedError("an operator of a function that it calls")
         return result
 
-    def _refuse_unhandled(self, node: Any, word: str) -> None:
+    def _refuse_operator(self, node: Any, word: str) -> None:
         """Report the operator `word` of a node that has no handler, even if one of its operands is refused. One that
         takes sizes alone is not reported, since it is computed as soon as these are known."""
         takes_tensors = any(isinstance(operand.meta.get("val"), torch.Tensor) for operand in node.all_input_nodes)

@@ -101,12 +101,12 @@ class _ConstantValues(TorchFunctionMode):
         keywords = dict(kwargs or {})
         name = getattr(func, "__name__", "")
         tensors = [argument for argument in tree_leaves((args, keywords)) if isinstance(argument, Tensor)]
-        known = [tensor for tensor in tensors if self._knows(tensor)]
-        if not known:
+        known_tensors = [tensor for tensor in tensors if self._knows(tensor)]
+        if not known_tensors:
             return func(*args, **keywords)
         if _changes_in_place(name, keywords):
             self._values.clear()  # a view of what is changed may be among them
-        elif len(known) == len(tensors) and name in (*_COMPUTED, *_READS):
+        elif len(known_tensors) == len(tensors) and name in (*_COMPUTED, *_READS):
             return self._compute(func, name, args, keywords)
         elif name in _SIZED and args:
             return func(args[0], *map(self._number, args[1:]), **tree_map(self._number, keywords))
@@ -274,7 +274,7 @@ def _quietly(gradients: bool) -> Generator[None]:
     kind: Any = torch.nn.Module
     convert = kind._apply
 
-    def convert_if_changed(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
+    def convert_on_change(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
         """Convert a module as `Module._apply` does, but leave it alone if the change would keep each tensor as it
         is."""
         with _disable_current_modes():
@@ -285,7 +285,7 @@ def _quietly(gradients: bool) -> Generator[None]:
             return convert(module, change, recurse)
         return module
 
-    kind._apply = convert_if_changed
+    kind._apply = convert_on_change
     try:
         with torch.set_grad_enabled(gradients), silence_loggers(), contextlib.redirect_stderr(io.StringIO()):
             yield

@@ -34,14 +34,14 @@ def _weigh_targets(b: Builder, target: Node, x: Node, weight: Node | None, ignor
     return b.multiply(rows, b.reshape(weight, shape=(depth, *(1,) * max(rank - 2, 0))))
 
 
-@aten("nll_loss_forward", "nll_loss2d_forward", whole=True)
+@aten("nll_loss_forward", "nll_loss2d_forward", intact=True)
 def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ignore: int) -> Any:
     """-x at the target's class: each, their mean by weight, or their sum; and the sum of weights.
 
     `weight`: one number for each class, or None; `reduction`: 0 each, 1 mean, 2 sum; targets equal to `ignore` do not
     count.
     """
-    classes = _weigh_targets(b, target, x, _without_ignored(b, x, weight, ignore), ignore)
+    classes = _weigh_targets(b, target, x, _weights_but_one(b, x, weight, ignore), ignore)
     picked = b.negative(b.multiply(x, classes))
     total = b.reduce_sum(classes, keepdims=False)
     if reduction == 0:
@@ -50,7 +50,7 @@ def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ign
     return [b.divide(loss, total) if reduction == 1 else loss, total]
 
 
-@aten("nll_loss_backward", "nll_loss2d_backward", whole=True)
+@aten("nll_loss_backward", "nll_loss2d_backward", intact=True)
 def nll_loss_backward(
     b: Builder, g: Node, x: Node, target: Node, weight: Any, reduction: int, ignore: int, total: Node
 ) -> Node:
@@ -59,13 +59,13 @@ def nll_loss_backward(
     Gradient of `nll_loss` with respect to x, for the gradient g of its result; `total` is the sum of weights that it
     returned.
     """
-    classes = _weigh_targets(b, target, x, _without_ignored(b, x, weight, ignore), ignore)
+    classes = _weigh_targets(b, target, x, _weights_but_one(b, x, weight, ignore), ignore)
     if reduction == 0 and len(x.shape) > 1:
         g = b.reshape(g, shape=(g.shape[0], 1, *g.shape[1:]))
     return b.negative(b.multiply(classes, b.divide(g, total) if reduction == 1 else g))
 
 
-def _without_ignored(b: Builder, x: Node, weight: Node | None, ignore: int) -> Node | None:
+def _weights_but_one(b: Builder, x: Node, weight: Node | None, ignore: int) -> Node | None:
     """Return the weights of the classes of x with 0 for the class `ignore`; None if all weigh 1."""
     depth = x.shape[:2][-1]
     if not 0 <= ignore < depth:
@@ -76,7 +76,7 @@ def _without_ignored(b: Builder, x: Node, weight: Node | None, ignore: int) -> N
     return b.multiply(weight, counts)
 
 
-@aten("threshold_backward", whole=True)
+@aten("threshold_backward", intact=True)
 def threshold_backward(b: Builder, g: Node, x: Node, threshold: float) -> Node:
     """g where x is above the threshold: times min(max(1e30 (x - threshold), 0), 1)
 
@@ -215,7 +215,7 @@ def avg_pool_backward(
 
 
 # ---------------------------------------------------------------------------------------------------- picks and places
-@aten("embedding_dense_backward", whole=True)
+@aten("embedding_dense_backward", intact=True)
 def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int, by_frequency: bool) -> Node:
     """the sum of g over equal indices: hot' g
 

@@ -22,7 +22,7 @@ declare_plain(
         "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh",
         "atanh": "atanh", "atan2": "atan2", "log2": "log2", "log10": "log10", "exp2": "exp2",
     },
-    kept_whole=("silu", "mish", "hardswish", "hardsigmoid"),
+    intact=("silu", "mish", "hardswish", "hardsigmoid"),
 )  # fmt: skip
 
 
@@ -145,25 +145,25 @@ def relu6(b: Builder, x: Node) -> Node:
     return clamp(b, x, 0.0, 6.0)
 
 
-@aten("gelu", whole=True)
+@aten("gelu", intact=True)
 def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
     """`gelu`, exact or with tanh"""
     return b.gelu(x, approximate=approximate)
 
 
-@aten("leaky_relu", whole=True)
+@aten("leaky_relu", intact=True)
 def leaky_relu(b: Builder, x: Node, slope: float = 0.01) -> Node:
     """`leaky_relu`: times the slope below 0"""
     return b.leaky_relu(x, slope=float(slope))
 
 
-@aten("elu", whole=True)
+@aten("elu", intact=True)
 def elu(b: Builder, x: Node, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Node:
     """`elu` with its three numbers"""
     return b.elu(x, alpha=float(alpha), scale=float(scale), slope=float(input_scale))
 
 
-@aten("softplus", whole=True)
+@aten("softplus", intact=True)
 def softplus(b: Builder, x: Node, beta: float = 1, threshold: float = 20) -> Node:
     """log(1 + exp(beta x)) / beta, and x where beta x is above the threshold"""
     smooth = b.softplus(x, beta=float(beta))
@@ -187,7 +187,7 @@ def prelu(b: Builder, x: Node, weight: Node) -> Node:
     )
 
 
-@aten("xlogy", whole=True)
+@aten("xlogy", intact=True)
 def xlogy(b: Builder, x: Any, y: Any) -> Node:
     """x log(y), and 0 where x is 0"""
     nothing = b.equal(as_float(x), 0.0)
@@ -206,19 +206,19 @@ def isinf(b: Builder, x: Node) -> Node:
     return special_values.is_infinite(b, x)
 
 
-@aten("isposinf", whole=True)
+@aten("isposinf", intact=True)
 def isposinf(b: Builder, x: Node) -> Node:
     """`is_infinite` above 0"""
     return special_values.is_infinite(b, x, below=False)
 
 
-@aten("isneginf", whole=True)
+@aten("isneginf", intact=True)
 def isneginf(b: Builder, x: Node) -> Node:
     """`is_infinite` below 0"""
     return special_values.is_infinite(b, x, above=False)
 
 
-@aten("isfinite", whole=True)
+@aten("isfinite", intact=True)
 def isfinite(b: Builder, x: Node) -> Node:
     """`is_finite`"""
     return special_values.is_finite(b, x)

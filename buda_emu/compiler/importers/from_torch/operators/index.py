@@ -78,18 +78,21 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
     front = view(b, b.transpose(x, perm=(*places, *other_dims)), (prod(sizes), *other_sizes))
     if computed:
         rows = _index_rows(b, index_nodes, sizes, shape)
-        elements = b.matmul(rows, view(b, front, (prod(sizes), prod(other_sizes))))
-        elements = view(b, elements, (*shape, *other_sizes))
-        if elements.dtype != x.dtype:
-            elements = b.retype(elements, x.dtype)
+        picked = b.matmul(rows, view(b, front, (prod(sizes), prod(other_sizes))))
     else:
-        elements = view(b, b.take(front, dim=0, index=_flatten_indices(index_nodes, sizes)), (*shape, *other_sizes))
+        picked = b.take(front, dim=0, index=_flatten_indices(index_nodes, sizes))
+    elements = view(b, picked, (*shape, *other_sizes))
+    if elements.dtype != x.dtype:
+        elements = b.retype(elements, x.dtype)
     if places != list(range(places[0], places[0] + len(places))):
         return elements  # as numpy has it, dimensions that stand apart give the first ones
-    new = len(shape)
-    before = places[0]
-    ahead = range(new, new + before)
-    return b.transpose(elements, perm=(*ahead, *range(new), *range(new + before, new + len(other_sizes))))
+    return _move_behind(b, elements, len(shape), places[0])
+
+
+def _move_behind(b: Builder, x: Node, count: int, ahead: int) -> Node:
+    """Return a value with its first `count` dimensions behind the `ahead` ones that follow them."""
+    first = range(count, count + ahead)
+    return b.transpose(x, perm=(*first, *range(count), *range(count + ahead, len(x.shape))))
 
 
 def _gather_rows(b: Builder, x: Node, index: Node, dim: int) -> Node:
@@ -320,7 +323,7 @@ def cumprod(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     return b.cumprod(to_copy(b, x, dtype=dtype), dim=dim)
 
 
-@aten("one_hot", whole=True)
+@aten("one_hot", intact=True)
 def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
     """`one_hot`: comparison with 0, 1, 2, ..."""
     if count < 0:

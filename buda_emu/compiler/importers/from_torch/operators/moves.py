@@ -84,7 +84,8 @@ def select(b: Builder, x: Node, dim: int, place: int) -> Node:
 
     Element number `place` of dimension `dim`, which is removed.
     """
-    dim, place = dim % len(x.shape), place % x.shape[dim]
+    dim = dim % len(x.shape)
+    place = place % x.shape[dim]
     if x.op == "concat" and x.attrs["dim"] == dim:
         parts = [b.graph[name] for name in x.inputs]
     else:
@@ -268,7 +269,7 @@ def pixel_shuffle(b: Builder, x: Node, factor: int) -> Node:
     return b.depth_to_space(x, block=factor, columns_first=False)
 
 
-@aten("_pad_circular", whole=True)
+@aten("_pad_circular", intact=True)
 def pad_circular(b: Builder, x: Node, pads: Any) -> Node:
     """`pad` by elements from the other end"""
     sides = [(0, 0)] * (len(x.shape) - len(pads) // 2) + [(pads[k], pads[k + 1]) for k in range(len(pads) - 2, -1, -2)]

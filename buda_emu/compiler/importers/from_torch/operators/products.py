@@ -45,7 +45,7 @@ def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None) -> 
     return b.reduce_sum(b.multiply(products, b.reshape(membership, shape=(groups, rows, 1))), axes=(0,), keepdims=False)
 
 
-@aten("linear", whole=True)
+@aten("linear", intact=True)
 def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
     """`matmul` by the transposed weights, or one row of them, plus the bias"""
     if len(x.shape) > 1:
@@ -63,7 +63,7 @@ def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
     return b.add(product, bias)
 
 
-@aten("scaled_dot_product_attention", whole=True)
+@aten("scaled_dot_product_attention", intact=True)
 def attention(
     b: Builder,
     q: Node,

@@ -23,7 +23,7 @@ def _declare_reduction(name: str, op: str) -> None:
 
     handler.__doc__ = f"`{op}`"
     # torch's decomposition of logsumexp takes the logarithm of 0 for a row of -inf, which is a number in the reference
-    aten(name, whole=name == "logsumexp")(handler)
+    aten(name, intact=name == "logsumexp")(handler)
 
 
 for _name, _op in (
@@ -151,7 +151,7 @@ def vector_norm(
     return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim), **options)
 
 
-@aten("_softmax", "softmax", whole=True)
+@aten("_softmax", "softmax", intact=True)
 def softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`"""
     return b.softmax(to_copy(b, x, dtype=dtype), dim=dim % len(x.shape))
@@ -164,14 +164,14 @@ def safe_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     return zero_masked_rows(b, result, find_unmasked_rows(b, x, dim % len(x.shape)))
 
 
-@aten("_log_softmax", whole=True)
+@aten("_log_softmax", intact=True)
 @aten("log_softmax")
 def log_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`log_softmax`"""
     return b.log_softmax(to_copy(b, x, dtype=dtype), dim=dim % len(x.shape))
 
 
-@aten("native_layer_norm", whole=True)
+@aten("native_layer_norm", intact=True)
 def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """`layer_norm`; mean and reciprocal deviation for the backward pass
 
@@ -205,7 +205,7 @@ _SINGLE_SPACING: Final = 2.0**-23
 are computed in single precision."""
 
 
-@aten("rms_norm", whole=True)
+@aten("rms_norm", intact=True)
 def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any = None) -> Node:
     """`layer_norm` by the root mean square"""
     if weight is not None:
@@ -219,7 +219,7 @@ def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any =
     return b.layer_norm(x, *weights, rank=len(shape), epsilon=small, centre=False)
 
 
-@aten("native_group_norm", whole=True)
+@aten("native_group_norm", intact=True)
 def group_norm(
     b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, _pixels: int, groups: int, epsilon: float
 ) -> Any:

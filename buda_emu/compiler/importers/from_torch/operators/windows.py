@@ -27,7 +27,9 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
             return tuple(option) * rank
         return tuple(option)
 
-    kernel, pads, dilations = repeat_option(kernel), repeat_option(pad), repeat_option(dilation)
+    kernel = repeat_option(kernel)
+    pads = repeat_option(pad)
+    dilations = repeat_option(dilation)
     if stride:
         strides = repeat_option(stride)
     else:
@@ -106,7 +108,7 @@ for _rank in (1, 2, 3):
     aten(f"avg_pool{_rank}d")(_avg_pool(_rank))
 
 
-@aten("max_unpool2d", "max_unpool3d", whole=True)
+@aten("max_unpool2d", "max_unpool3d", intact=True)
 def max_unpool(b: Builder, values: Node, indices: Node, size: Sequence[int]) -> Node:
     """`max_unpool` by the indices of a `max_pool`; of several values for a place the last
 
@@ -194,7 +196,7 @@ def _resize_dims(x: Node, out: Sequence[int] | None, factors: Sequence[float | N
     return dims
 
 
-@aten("upsample_nearest1d", "upsample_nearest2d", whole=True)
+@aten("upsample_nearest1d", "upsample_nearest2d", intact=True)
 def nearest(
     b: Builder,
     x: Node,
@@ -227,7 +229,7 @@ def _nearest_places(resized: _Resized, *, is_image: bool) -> NDArray[np.int64]:
     return np.minimum(np.floor(at).astype(np.int64), size - 1)
 
 
-@aten("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", whole=True)
+@aten("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", intact=True)
 def linear(
     b: Builder,
     x: Node,
@@ -262,7 +264,9 @@ def linear(
     return x
 
 
-def _declare_antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float) -> None:
+def _declare_smooth_resize(
+    name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float
+) -> None:
     """Declare the handler of an antialiased resize with a kernel that is 0 beyond `reach` from its centre."""
 
     def handler(
@@ -299,8 +303,8 @@ def _declare_antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDAr
     aten(name)(handler)
 
 
-_declare_antialiased("_upsample_bilinear2d_aa", triangle, 1.0)
-_declare_antialiased("_upsample_bicubic2d_aa", partial(cubic, a=-0.5), 2.0)
+_declare_smooth_resize("_upsample_bilinear2d_aa", triangle, 1.0)
+_declare_smooth_resize("_upsample_bicubic2d_aa", partial(cubic, a=-0.5), 2.0)
 
 
 @aten("adaptive_max_pool2d", "adaptive_max_pool3d")
