@@ -150,10 +150,10 @@ def with_words(options: CompileOptions | None, words: Mapping[str, Any], functio
     """Return options in which the keywords of a call replace the fields of the same names. Raises TypeError for a
     keyword that is not an option, HostError for options of another type."""
     require_words(words, function)
-    given = cast("object", options)  # callers need not check types
-    if given is not None and not isinstance(given, CompileOptions):
+    unchecked = cast("object", options)  # callers need not check types
+    if unchecked is not None and not isinstance(unchecked, CompileOptions):
         raise HostError(
-            f"{function}: options is a {type(given).__name__}, not CompileOptions: give its fields as keywords"
+            f"{function}: options is a {type(unchecked).__name__}, not CompileOptions: give its fields as keywords"
         )
     return replace(options or CompileOptions(), **words)
 
@@ -338,7 +338,7 @@ class Compilation:
         graph.name = self.name or graph.name
         return run([Ir(FRONT, graph)], self._context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
 
-    def place_prepared(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
+    def place_core_graph(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """Run the passes after those on graphs and return the same as `place`, of a graph that `prepare` returned."""
         forms = run([Ir(CORE, graph)], self._context(entries), self.observer, after=LAST_ON_GRAPHS)
         return self._placement_of(forms)

@@ -209,7 +209,8 @@ def keep_from_padding(tiles: TileGraph, target: Target) -> None:
         if op.name in mixed:
             precision = without_blocks(op.precision, target)
             if precision != op.precision:
-                op.precision, op.avoids = precision, target.of(op.precision).activation_df
+                op.avoids = target.of(op.precision).activation_df
+                op.precision = precision
 
 
 def without_blocks(precision: Precision, target: Target) -> Precision:

@@ -493,7 +493,7 @@ def compile_in_parts(
     graph = compilation.prepare(mark_host_ops(read, host_names))
     parted = cut(graph)
     if parted.parts:
-        compiled = CompiledPrograms(*compilation.place_prepared(parted.graph), parted.parts)
+        compiled = CompiledPrograms(*compilation.place_core_graph(parted.graph), parted.parts)
     else:
         compiled = None
     return PartedModel(graph, parted.steps, compiled, origin=origin, examples=in_order)

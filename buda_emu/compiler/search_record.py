@@ -32,8 +32,8 @@ class SearchRecord:
     bound_by: str = ""
     trials: list[Trial] = field(default_factory=list[Trial])
     gained: set[str] = field(default_factory=set[str])
-    """Parts of the search (`search_parts.TRACKED`) that made some epoch or placement quicker. Left out, any
-    other of them changes nothing, unless the search ended at its limit."""
+    """Parts of the search (`search_parts.TRACKED`) that made some epoch or placement quicker. Any other part can be
+    left out without a change of the result, unless the search ended at its limit."""
     pool: JobPool | None = None
     """Workers that share the search with this process; they do not change its result."""
     effort: str = ""
@@ -72,16 +72,16 @@ class SearchRecord:
             parts.append(f"{self.modelled} of at most {self.limit} ops modelled")
         if self.trials:
             parts.append(f"best {min(trial.cycles for trial in self.trials):.0f} cycles")
-        where = ", ".join(parts)
+        progress = ", ".join(parts)
         if self.report is not None:
-            self.report(Activity(f"searching: {where}", "search", self.modelled, self.limit))
+            self.report(Activity(f"searching: {progress}", "search", self.modelled, self.limit))
         if self.tell is None:
             return
         if self.ended:
             state = "ending the search"
         else:
             state = "searching, Ctrl-C keeps the best"
-        self.tell(f"{state}: {where}")
+        self.tell(f"{state}: {progress}")
 
     def has_room(self, ops: int) -> bool:
         """Return whether modelling `ops` more ops stays below the limit."""
@@ -94,28 +94,35 @@ class SearchRecord:
 
     @property
     def is_notable(self) -> bool:
-        """Return whether the user is told of the search unasked: it was cut or ended, several efforts were tried, or
-        the bound was reached."""
+        """Return whether the search is reported to a user who did not ask for it: it was cut or ended, several efforts
+        were tried, or the bound was reached."""
         return self.cut or self.ended or len({trial.effort for trial in self.trials}) > 1 or self.at_bound
+
+    def _efforts(self) -> list[str]:
+        """Return for each effort a text with the number of placements and the cycles of the best one."""
+        texts: list[str] = []
+        before = float("inf")
+        for effort in dict.fromkeys(trial.effort for trial in self.trials):
+            cycles = [trial.cycles for trial in self.trials if trial.effort == effort]
+            best = min(cycles)
+            text = f"{effort} effort searched {plural(len(cycles), 'placement')}"
+            if effort != self.effort == "high":
+                text = f"{effort} effort, with which high effort begins, searched {plural(len(cycles), 'placement')}"
+            text = f"{text}, the best takes {best:,.0f} cycles an input"
+            gained = 0.0
+            if before < float("inf"):
+                gained = 1 - min(best, before) / before
+            if texts:
+                text += _gain(gained)
+            texts.append(text)
+            before = min(best, before)
+        return texts
 
     def summary(self) -> str:
         """Describe in a sentence what was searched and gained; "" if nothing was searched."""
         if not self.trials:
             return ""
-        parts: list[str] = []
-        before = float("inf")
-        for effort in dict.fromkeys(trial.effort for trial in self.trials):
-            cycles = [trial.cycles for trial in self.trials if trial.effort == effort]
-            best = min(cycles)
-            if before < float("inf"):
-                gained = 1 - min(*cycles, before) / before
-            else:
-                gained = 0.0
-            text = f"{effort} effort searched {plural(len(cycles), 'placement')}"
-            if effort != self.effort == "high":
-                text = f"{effort} effort, with which high effort begins, searched {plural(len(cycles), 'placement')}"
-            parts.append(f"{text}, the best takes {best:,.0f} cycles an input" + ("" if not parts else _gain(gained)))
-            before = min(best, before)
+        parts = self._efforts()
         if self.at_bound:
             parts.append(
                 f"this is as long as {self.bound_by} takes, which no placement undercuts, so {self.effort} effort had "

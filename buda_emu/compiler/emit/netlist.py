@@ -67,9 +67,9 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
     document.fused_ops = {name: _fused_op(placed) for name, placed in placement.ops.items() if placed.op.steps}
     document.programs = {program.name: program for program in programs(placement)}
     document.program_order = list(document.programs)
-    own = _own_words(placement)
-    if own:
-        document.sections[OWN_SECTION] = words(own)
+    settings = _own_words(placement)
+    if settings:
+        document.sections[OWN_SECTION] = words(settings)
     return document
 
 

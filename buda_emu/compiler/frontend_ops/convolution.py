@@ -49,7 +49,8 @@ def arrange_windows_as_rows(
     """Return [N, groups, windows, taps x channels of a group]: the elements that each window reads as one row, with the
     channels of a tap side by side."""
     read = b.windows(x, kernel=tuple(kernel), flipped=flipped, **options)
-    n, channels, out = *x.shape[:2], prod(read.shape[2 + len(kernel) :])
+    n, channels = x.shape[:2]
+    out = prod(read.shape[2 + len(kernel) :])
     grouped = b.reshape(read, shape=(n, groups, channels // groups, prod(kernel), out))
     taps_last = b.transpose(grouped, perm=(0, 1, 4, 3, 2))
     return b.reshape(taps_last, shape=(n, groups, out, prod(kernel) * channels // groups))

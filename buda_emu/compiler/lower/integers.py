@@ -236,7 +236,9 @@ def round_to_integers(low: Lowering, node: Node) -> LoweredValue:
     if schedule is None:
         raise InternalError(f"{node.op} does not fit the buffers of a fused op")
     name = low.op("fused_op", schedule[1], value.shape_in_tiles)
-    low.out.ops[name].steps, low.out.ops[name].precision = schedule[0], adder.precision
+    fused = low.out.ops[name]
+    fused.steps = schedule[0]
+    fused.precision = adder.precision
     return LoweredValue(
         source=name,
         layout=value.layout,

@@ -67,7 +67,8 @@ def _along_columns_beside(low: Lowering, value: LoweredValue, dim: int, matrix: 
     if any(piece.axis != "c" for piece in layout.dims[dim]):
         return along(low, value, dim, matrix)
     positions = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
-    rest = [piece for place, pieces in enumerate(layout.dims) if place != dim for piece in pieces if piece.axis == "c"]
+    other_pieces = chain.from_iterable((*layout.dims[:dim], *layout.dims[dim + 1 :]))
+    rest = [piece for piece in other_pieces if piece.axis == "c"]
     total = prod(piece.size for piece in rest)
     count = matrix.shape[0]
     if layout.extent[2] * padded_size(total * count) > LARGEST_COLUMN_MATRIX:

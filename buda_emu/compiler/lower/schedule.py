@@ -10,8 +10,8 @@ from buda_emu.spec.ops import OfOpType
 
 MAX_INTERMEDIATES: Final = 8  # V130
 MAX_INPUTS: Final = 8
-"""Largest number of operands. FRONTEND 3.3 has 16, 8 of them from DRAM; which ones come from DRAM is only known when
-epochs are, so all of them may."""
+"""Largest number of operands. FRONTEND 3.3 allows 16, 8 of them from DRAM; which ones come from DRAM is only known once
+epochs are chosen, so the limit assumes that all of them do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tup
 
 
 def _result_place(part: Part, following: Sequence[Part], busy: Container[str], arch: str) -> str | None:
-    """Return the place of a part's result: dest if only the next part reads it and can, else a free buffer; None if
-    there is none. A buffer that the part itself reads is only free afterwards."""
+    """Return the place of a part's result: dest if the next part is its only reader and can read dest, else a free
+    buffer; None if no buffer is free. A buffer that the part itself reads is not free yet."""
     if part.name not in _sources(following[1:]) and _through_dest(part, following[0], arch):
         return "dest"
     free = (f"intermed{number}" for number in range(MAX_INTERMEDIATES))
@@ -102,7 +102,8 @@ def schedules(steps: Sequence[SubOp]) -> list[list[SubOp]]:
 def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
     """Return the width, in tiles, of the widest intermediate that is read behind a sum that does not depend on it: it
     has to be one block (OPS 8.3). `columns`: width of the fused op."""
-    widest, written = 0, dict[str, tuple[int, int]]()  # by buffer: the schedule that wrote it, its columns
+    widest = 0
+    written: dict[str, tuple[int, int]] = {}  # by buffer: the schedule that wrote it, its columns
     for number, schedule in enumerate(schedules(steps)):
         for step in schedule:
             for name in step.inputs:

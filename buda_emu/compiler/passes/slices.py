@@ -20,7 +20,11 @@ def slice_products(graph: Graph) -> Graph:
     products = _products(graph)
     if not products:
         return graph
-    replaced = {node.name for product, term, _ in products.values() for node in (product, term) if node is not None}
+    replaced: set[str] = set()
+    for product, term, _ in products.values():
+        replaced.add(product.name)
+        if term is not None:
+            replaced.add(term.name)
     sliced = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
     build = Builder(sliced)
     for node in graph:

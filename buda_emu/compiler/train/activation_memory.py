@@ -172,8 +172,8 @@ def _read_again(node: Node, again: set[str]) -> Node:
 
 def _tiles(node: Node) -> int:
     """Return the number of tiles that a value fills."""
-    *front, rows, columns = (1, 1, *node.shape)
-    return prod(front) * tiles_along(rows) * tiles_along(columns)
+    shape = (1, 1, *node.shape)
+    return prod(shape[:-2]) * tiles_along(shape[-2]) * tiles_along(shape[-1])
 
 
 def _work(graph: Graph, node: Node) -> float:
@@ -218,7 +218,8 @@ def fit_activations(
         raise HostError(f"compile: activations_mib={mib}")
     graph = compilation.prepare(graph)
     crossing = Crossing(graph)
-    share, tried = float(mib != 0), ("",)  # where nothing may be stored, all is computed again that can be
+    tried: tuple[str, ...] = ("",)  # no set of names that is tried first
+    share = float(mib != 0)  # where nothing may be stored, all is computed again that can be
     while True:
         again = crossing.within(int(crossing.most() * share))
         last = share == 0
@@ -231,7 +232,7 @@ def fit_activations(
             try:
                 placement = replace(
                     compilation, objective=replace(compilation.objective, effort=effort)
-                ).place_prepared(graph_again, entries=entries)
+                ).place_core_graph(graph_again, entries=entries)
             except MemoryFullError:
                 if last:
                     raise
