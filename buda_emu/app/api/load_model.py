@@ -146,7 +146,7 @@ class LoadedParts(LoadedModel):
         ProgramError as a run does and where the host cannot compute the values."""
         require_names(arrays, self.io.labels)
         host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
-        values = self._parts.given(host_arrays)
+        values = self._parts.values_of_inputs(host_arrays)
         with self._machine(precision) as machine:
 
             def run_program(name: str) -> None:

@@ -23,7 +23,7 @@ from buda_emu.arithmetic.tensor.mapped import packed_tiles, pushed_layout
 from buda_emu.emulator.options import Machine
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.machine.gate import BUFFERED_BYTES
-from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.model import Graph, Netlist, Op
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
@@ -419,15 +419,20 @@ class NetlistPartition:
         return f"{'graph' if len(graphs) == 1 else 'graphs'} {', '.join(graph.name for graph in graphs)}"
 
 
+def _units(netlist: Netlist) -> list[list[Graph]]:
+    """Return the graphs that no cut divides: those of each chip, or of each temporal graph if there is only one
+    chip."""
+    graphs = netlist.graphs
+    chips = sorted({graph.target_device for graph in graphs.values()})
+    if len(chips) > 1:
+        return [[graph for graph in graphs.values() if graph.target_device == chip] for chip in chips]
+    return [[graphs[name] for name in temporal.graphs] for temporal in netlist.temporal_graphs]
+
+
 def cut(netlist: Netlist, count_limit: int) -> NetlistPartition:
     """Cut a netlist into at most `count_limit` parts of about equal work. Neighbours stay together, so that data flows
     one way."""
-    chips = sorted({graph.target_device for graph in netlist.graphs.values()})
-    if len(chips) > 1:
-        units = [[graph for graph in netlist.graphs.values() if graph.target_device == chip] for chip in chips]
-    else:
-        units = [[netlist.graphs[name] for name in temporal.graphs] for temporal in netlist.temporal_graphs]
-    ops = [list(chain.from_iterable(graph.ops for graph in unit)) for unit in units]
+    ops = [list(chain.from_iterable(graph.ops for graph in unit)) for unit in _units(netlist)]
     places = balance([sum(map(_work, unit)) for unit in ops], count_limit)
     owners: dict[str, int] = {}
     for unit, place in zip(ops, places, strict=True):

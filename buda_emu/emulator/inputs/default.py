@@ -68,17 +68,22 @@ def default_inputs(
     for queue in netlist.queues.values():
         if queue.name in excluded:
             continue
-        if queue.host_fed:
-            if queue.is_ram:
-                entries[queue.name] = queue.entries
-            else:
-                entries[queue.name] = needed.get(queue.name, 0)
-        elif queue.is_ram and "e2e" not in queue.name and (len(netlist.programs) > 1 or queue.name in readers):
+        if queue.host_fed and not queue.is_ram:
+            entries[queue.name] = needed.get(queue.name, 0)
+        elif queue.host_fed or _needs_content(netlist, queue, readers):
             entries[queue.name] = queue.entries
     _check_size(netlist, entries)
     for name, count in entries.items():
         queue = netlist.queues[name]
         yield from _blocks(queue, count, _Source(netlist, config, queue, readers.get(name, ()), seed))
+
+
+def _needs_content(netlist: Netlist, queue: Queue, readers: Container[str]) -> bool:
+    """Return whether a queue that an op fills is a ram that gets content before the first run: one of several programs
+    (NETLIST 5.4), or one that is among those that ops read."""
+    if not queue.is_ram or "e2e" in queue.name:
+        return False
+    return len(netlist.programs) > 1 or queue.name in readers
 
 
 def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:

@@ -73,7 +73,7 @@ class HostParts:
         }
         self._constants = {name: _array(image, file) for name, file in self.plan.constants.items()}
 
-    def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    def values_of_inputs(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Return the values of the model's inputs by the plan's names, from arrays by label. Raises HostError where one
         is missing or unknown, and as `check_input`."""
         labels = {plan_input.label for plan_input in self.plan.given}
@@ -107,7 +107,7 @@ class HostParts:
 
         if path.suffix.lower() != ".npz" or not path.is_file():
             raise HostError(f"inputs: {path}: an image with host parts takes one .npz file, by the model's input names")
-        return self.given(npz_of(f"inputs: {path}", path.read_bytes(), byte_limit))
+        return self.values_of_inputs(npz_of(f"inputs: {path}", path.read_bytes(), byte_limit))
 
     def on(self, machine: Emulator, parameters: Mapping[str, str], seed: int) -> HostRun:
         """Run the plan once on a machine that holds nothing yet, with generated inputs. Raises as `run`."""

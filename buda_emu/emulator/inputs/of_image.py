@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from buda_emu.emulator.image.device_image import DeviceImage
-    from buda_emu.emulator.image.model_io import ModelInput
+    from buda_emu.emulator.image.model_io import ModelInput, ModelIo
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,22 @@ def image_args(image: "DeviceImage | None") -> dict[str, str]:
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
 
 
+def _shapes_of_inputs(image: "DeviceImage", model: "ModelIo", inputs: "Path") -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the model's inputs in an .npz file or in the .npy files of a folder, by label. Files that
+    cannot be read are left to the function that reads them, which says what is wrong."""
+    from buda_emu.emulator.inputs.numpy_files import npy_header, npz_headers
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    with suppress(HostError, OSError):
+        if is_archive_of_inputs(inputs):
+            shapes = {name: header.shape for name, header in npz_headers(inputs).items()}
+        for model_input in model.inputs if not shapes else ():
+            for name in image.names_of(model_input.queue):
+                if (path := inputs / f"{name}.npy").is_file():
+                    shapes[model_input.label] = npy_header(path).shape
+    return shapes
+
+
 def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
     """Return the image with as many sets of the model's inputs in a round as an .npz file, or the .npy files of a
     folder, hold; the same image where the program of a model is not run for each input by itself. Raises HostError
@@ -63,16 +79,8 @@ def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mappin
     if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
         return image
     from buda_emu.emulator.image.sets import count_sets
-    from buda_emu.emulator.inputs.numpy_files import npy_header, npz_headers
 
-    shapes: dict[str, tuple[int, ...]] = {}
-    with suppress(HostError, OSError):  # who reads the file says what is wrong with it
-        if is_archive_of_inputs(inputs):
-            shapes = {name: header.shape for name, header in npz_headers(inputs).items()}
-        for model_input in model.inputs if not shapes else ():
-            for name in image.names_of(model_input.queue):
-                if (path := inputs / f"{name}.npy").is_file():
-                    shapes[model_input.label] = npy_header(path).shape
+    shapes = _shapes_of_inputs(image, model, inputs)
     sets = count_sets(model, shapes)
     rounds = parameters.get(LOOP, "1")
     is_even = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
@@ -119,6 +127,16 @@ def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iter
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
 
 
+def _read_inputs(path: "Path") -> bytes:
+    """Return the bytes of a file of inputs. Raises HostError if it is not there or cannot be read."""
+    try:
+        if path.is_file():
+            return path.read_bytes()
+    except OSError as error:
+        raise HostError(f"inputs: {path}: {error.strerror or error}") from None
+    raise HostError(f"inputs: {path}: no such file")
+
+
 def archive_blocks(
     netlist: Netlist, path: "Path", image: "DeviceImage | None", byte_limit: int
 ) -> Iterator[InputBlock]:
@@ -127,12 +145,7 @@ def archive_blocks(
     from buda_emu.emulator.inputs.numpy_files import npz_of
 
     _refuse_host_parts(image)
-    try:
-        data = path.read_bytes() if path.is_file() else None
-    except OSError as error:
-        raise HostError(f"inputs: {path}: {error.strerror or error}") from None
-    if data is None:
-        raise HostError(f"inputs: {path}: no such file")
+    data = _read_inputs(path)
     arrays = npz_of(f"inputs: {path}", data, byte_limit)
     if image is not None and image.model is not None:
         from buda_emu.emulator.image.sets import queues_of

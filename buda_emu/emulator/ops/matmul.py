@@ -304,7 +304,8 @@ def _ending(call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None) -> Endi
             how = PLUS if integer_mode(call) else PLUS_ROW
             number = DENSE_OPERANDS
         else:
-            how, number = AS_IT_IS, 0  # any operand will do
+            how = AS_IT_IS
+            number = 0  # any operand will do
         index, pad_value, _ = operand_map(call, number)
         after: Any = index, pad_value, *relu_arguments(relu)
         ending = call.fixed["ending"] = relu, how, number, after

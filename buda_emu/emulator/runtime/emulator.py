@@ -112,7 +112,8 @@ class Emulator:
 
             self._context.core = core_of(netlist.arch_name)
         if part is not None:  # else machines could differ in what they take at once
-            self._context.part, self._context.inputs_at_once = part, 1
+            self._context.part = part
+            self._context.inputs_at_once = 1
         self._executor = Executor(self._context)
         self._epochs = epochs = Epochs(
             netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
@@ -206,7 +207,8 @@ class Emulator:
         writes; None: no calls. The arguments are the machine's own and must not be changed. `units`: in precision
         "device" a function `units(core, lend=...)` that makes the units that ops run on."""
         with self._gate:
-            self._context.recorder, self._context.units = recorder, units
+            self._context.recorder = recorder
+            self._context.units = units
 
     @property
     def channels(self) -> "Mapping[str, Channel]":

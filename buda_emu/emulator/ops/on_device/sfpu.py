@@ -90,7 +90,8 @@ def _random_tiles(
     on every core as at (0, 0) (3.3, 6.3): the words of one input do not depend on those before it."""
     t, rows, cols = shape
     if rows % grid[0] or cols % grid[1] or rows // grid[0] % ublock[0] or cols // grid[1] % ublock[1]:
-        grid, ublock = (1, 1), (1, 1)  # a shape of its own, as of a fused op's buffer
+        grid = (1, 1)
+        ublock = (1, 1)  # a shape of its own, as of a fused op's buffer
     cores = core_blocks(shape, grid)
     places = cores.reshape(len(cores) * t, -1)[:, ublock_tiles(cores.shape[2], cores.shape[3], ublock, order)]
     places = places.reshape(len(cores), -1)

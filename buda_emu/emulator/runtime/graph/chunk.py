@@ -548,7 +548,8 @@ class ChunkRun(ABC, Generic[V]):
         for queue in step.fed:
             candidate = self._context.memory.channels[queue]
             if candidate.zero:
-                candidate.zero, zeroed = False, True  # consumed by this op, counts for the first input only
+                candidate.zero = False
+                zeroed = True  # consumed by this op, counts for the first input only
             if ram is None and isinstance(candidate, Ram):
                 ram = candidate
                 slots = self._chunk.writes[queue]

@@ -247,9 +247,10 @@ class Scheduler:
         write (`written`). Raises ProgramError for an entry never written."""
         slots_of_input.reads[queue] = slot
         if written and not written.isdisjoint(channel.view.slices(slot)):
-            slots_of_input.labels[queue], slots_of_input.depends = "", True
+            slots_of_input.labels[queue] = ""
+            slots_of_input.depends = True
         else:
-            slots_of_input.labels[queue] = channel.view.label(slot) or _refuse_unwritten(queue, channel, slot)
+            slots_of_input.labels[queue] = channel.view.label(slot) or _refuse_to_read(queue, channel, slot)
 
     def _relabel(self, slots_of_input: _Input) -> None:
         """Look up the labels again after the input before has stored its results (OPS 12: 3.1)."""
@@ -262,7 +263,7 @@ class Scheduler:
             raise
 
 
-def _refuse_unwritten(queue: str, channel: Fifo | Ram, slot: int) -> NoReturn:
+def _refuse_to_read(queue: str, channel: Fifo | Ram, slot: int) -> NoReturn:
     """Raise ProgramError for the read of an entry that was never written."""
     raise ProgramError(
         f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue

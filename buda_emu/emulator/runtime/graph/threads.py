@@ -13,26 +13,27 @@ from buda_emu.arithmetic.jit.job_slot import SHARED, JobSlot
 from buda_emu.arithmetic.jit.machine_code.loading import end_turns, raised_at, take_turns
 from buda_emu.arithmetic.jit.thread_team import await_helpers, serve, spins_in
 
-# Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data
+# Bytes of operands from which on a second thread gains something. Sharing a job takes 5 us, and longer where its data
 # lies in the caches of one processor.
 _WORTH_SHARING: Final = 1 << 18
-# The same where they share a Python function: they take turns at Python's lock, which takes 200 us.
+# The same for a Python function: threads take turns at Python's lock, which takes 200 us.
 _WORTH_DIVIDING: Final = 2 << 20
-# The same while processors are scarce: then a helper does not run when it is needed, and who waits for it loses more.
+# The same while processors are scarce: a helper may not run when it is needed, and the thread that waits for it loses
+# more.
 _WORTH_SHARING_WHEN_SCARCE: Final = 16 << 20
-# And while there is little of it: then helpers sleep, and who wakes one loses more than it gains.
+# The same while such work is rare: helpers sleep then, and waking one costs more than a small job gains.
 _WORTH_WAKING: Final = 2 << 20
-# And before there was more than a little in all: then no helper is there yet, and to start a thread takes 100 us.
+# The same as long as there was hardly any such work: no helper has been started yet, and to start one takes 100 us.
 _WORTH_STARTING: Final = 16 << 20
-_LITTLE: Final = 5e-4  # seconds
-_SCARCE: Final = 1.5  # times as long as computing takes is what a thread needs for it
-_RARE: Final = 0.1  # of the time is spent on work for helpers
-_LONGEST_PAUSE: Final = 5e-3  # seconds between two tasks that count, at most: before a program nobody computes
-_FORGET: Final = 0.75  # of what was seen before, with every task
-PARTS_PER_THREAD: Final = 2  # of a Python function: ranges that it is called with, which are better long
-GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
+_LITTLE: Final = 5e-4  # seconds of such work, below which helpers are not started for a small job
+_SCARCE: Final = 1.5  # processors are scarce when tasks take this many times as long as their threads compute
+_RARE: Final = 0.1  # such work is rare when it takes no more than this share of the time
+_LONGEST_PAUSE: Final = 5e-3  # seconds between two tasks that count at most: before a program nobody computes
+_FORGET: Final = 0.75  # factor for the weight of earlier tasks, with every further task
+PARTS_PER_THREAD: Final = 2  # ranges for each thread with which a Python function is called: long ones are better
+GRAINS_PER_THREAD: Final = 32  # times that each thread claims items of a kernel whose items are shared
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
-_NAP_SECONDS: Final = 2e-5  # between looks whether the helpers are done, so that they get the processor
+_NAP_SECONDS: Final = 2e-5  # between two looks whether the helpers are done, so that they get the processor
 
 
 class WorkerPool:
@@ -69,7 +70,7 @@ class WorkerPool:
         start = time.perf_counter()
         computed = time.thread_time()
         if alone or not self._turn.acquire(blocking=False):
-            kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
+            kernel(0, items, *args)  # it is too small, or the workers are busy with a job of another thread
         else:
             try:
                 team.run(kernel, items, args)
@@ -133,7 +134,7 @@ class _Demand:
         self._end = end
 
 
-_SUPPLY: Final = _Supply()  # of the machine, so of all pools; who writes at once with another spoils a guess
+_SUPPLY: Final = _Supply()  # one for all pools; threads that record at the same time may spoil an estimate
 
 
 class _ThreadTeam:
@@ -242,7 +243,7 @@ class _ThreadTeam:
     def _sleep(self, seen: int) -> None:
         """Sleep until a job after number `seen` is announced, or the team is closed."""
         with self._wake:
-            self._asleep += 1  # before looking: who wakes looks at it afterwards
+            self._asleep += 1  # before it looks for a job: `_expect` announces one first and then looks at this
             if not self._closed and self._awaited <= seen:
                 self._wake.wait()
             self._asleep -= 1
@@ -269,8 +270,8 @@ class _Ranges:
         self._changed = changed
 
     def own(self, spins: int) -> None:
-        """Work on ranges as the caller, until all are done; before it sleeps it looks `spins` times whether that is so.
-        Raises what any part raised."""
+        """Work on ranges on the caller's thread until all are done. Before it sleeps to wait for helpers, it looks
+        `spins` times whether they are done. Raises what any part raised."""
         self.help()
         if self._slot.busy:
             await_helpers(self._slot.address, spins)

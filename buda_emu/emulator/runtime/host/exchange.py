@@ -407,13 +407,13 @@ class Exchange:
         """Wait until the running chunk neither writes nor, unless `written_only`, reads these slots; that is never
         long. On the program's own thread, in a listener, it does not wait."""
 
-        def settled() -> bool:
+        def is_free() -> bool:
             """Return whether no slot is in flight."""
             in_flight = gate.in_flight(written_only=written_only)
             return _count_free(view, slots.start, len(slots), in_flight) == len(slots)
 
         if not gate.is_runner:
-            gate.wait(settled, None)
+            gate.wait(is_free, None)
 
 
 def _require_slots(channel: Ram, first: int, count: int) -> None:
