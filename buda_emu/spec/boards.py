@@ -5,7 +5,7 @@ each row). `NAMExN` is a row of N such boards.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -136,12 +136,11 @@ BOARDS: Final[Mapping[str, Board]] = {
 """All boards by name. Sizes and rates are those of each chip."""
 
 
-def board(name: str) -> Board:
-    """Return a board by its name, or a row of several: `n150x4`. Raises HostError for an unknown name, and for a row
-    of boards without published links between them."""
+def _split_name(name: str) -> tuple[str, int]:
+    """Return the board that a name means and how many stand in a row. Raises HostError for an unknown board, and for a
+    number that is not possible."""
     word, _, count = name.lower().partition("x")
-    single = BOARDS.get(word)
-    if single is None or (count and not count.isdecimal()) or name.lower().endswith("x"):
+    if word not in BOARDS or (count and not count.isdecimal()) or name.lower().endswith("x"):
         hint = near(word, BOARDS)
         if hint:
             hint = f" ({hint})"
@@ -149,6 +148,14 @@ def board(name: str) -> Board:
     number = int(count or 1)
     if not 1 <= number <= MOST:
         raise HostError(f"board {name!r}: {number} boards; 1 to {MOST} are possible")
+    return word, number
+
+
+def board(name: str) -> Board:
+    """Return a board by its name, or a row of several: `n150x4`. Raises HostError for an unknown name, and for a row
+    of boards without published links between them."""
+    word, number = _split_name(name)
+    single = BOARDS[word]
     if number == 1:
         return single
     if not single.between:
@@ -253,14 +260,12 @@ def _parse_cluster(content: Any) -> Cluster:
     """Parse a cluster file. Raises TypeError, ValueError, KeyError or AttributeError for content of another form."""
     maps = cast("Mapping[str, Mapping[Any, Any]]", content)
     lists = cast("Mapping[str, Sequence[Any]]", content)
-    mmio: list[int] = []
-    for entry in lists.get("chips_with_mmio") or ():
-        mmio += map(int, _ids(entry))
+    mmio = chain.from_iterable(map(_ids, lists.get("chips_with_mmio") or ()))
     return Cluster(
         places={int(chip): tuple(int(value) for value in place) for chip, place in maps["chips"].items()},
         archs={int(chip): str(word) for chip, word in (maps.get("arch") or {}).items()},
         links=tuple(_link(ends) for ends in lists.get("ethernet_connections") or ()),
-        mmio=tuple(mmio),
+        mmio=tuple(map(int, mmio)),
         masks={int(chip): int(entry["harvest_mask"]) for chip, entry in (maps.get("harvesting") or {}).items()},
     )
 

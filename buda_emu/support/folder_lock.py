@@ -12,10 +12,10 @@ from buda_emu.support.errors import HostError
 
 
 class FolderLock:
-    """A lock on a folder, held until this object is forgotten. Nothing is written for it.
+    """A lock on a folder, held until it is released or this object is collected. It leaves no file.
 
-    Raises HostError where another holds the lock, with the number of its process where the system tells it. Without
-    effect where the system or the file system has no such locks.
+    Raises HostError if another process holds the lock, with the number of that process where the system tells it. Has
+    no effect where the system or the file system has no such locks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,15 +38,15 @@ class FolderLock:
             return
 
     def release(self) -> None:
-        """Give up the lock."""
+        """Release the lock, so that another process can take it."""
         if self._finalizer is not None:
             self._finalizer()
 
 
 @contextmanager
 def folder_to_ourselves(path: Path) -> Generator[None, None, None]:
-    """Hold the lock of a folder during the block. Another process that holds it is waited for, for `_MOST_SECONDS` at
-    most: what is locked this way is short. Raises HostError afterwards."""
+    """Hold the lock of a folder during the block. If another process holds it, wait for up to `_MOST_SECONDS`, since
+    this lock is only held for short work, and then raise HostError."""
     end = time.monotonic() + _MOST_SECONDS
     while True:
         try:

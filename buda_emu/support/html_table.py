@@ -43,8 +43,8 @@ def _row(element: str, texts: Sequence[str], words: Sequence[bool]) -> str:
 
 
 def _cell(element: str, text: str, words: bool) -> str:
-    """Return a cell of a column of `words` or of figures as HTML. Notebooks align cells to the right, as figures need
-    it: words stand to the left, and a sentence gets room for some words in a line."""
+    """Return a cell as HTML. Notebooks align cells to the right, which suits figures: a cell in a column of `words` is
+    aligned to the left, and a long text gets a minimum width, so that some words fit into a line."""
     styles: list[str] = []
     if words:
         styles.append("text-align:left")

@@ -25,11 +25,11 @@ class _Reporter:
         self._resumed = activity
         self._callback(activity)
 
-    def kernel_started(self, name: str) -> None:
+    def report_start(self, name: str) -> None:
         """Report that a kernel is being compiled."""
         self._callback(Activity(f"compiling kernel {name} for this machine", "kernels", self._kernels))
 
-    def kernel_finished(self, compilation: Compilation) -> None:
+    def report_end(self, compilation: Compilation) -> None:
         """Report that a kernel is compiled, and then what goes on."""
         self._kernels += 1
         name, seconds = compilation
@@ -43,7 +43,7 @@ def reported_kernels(callback: Report) -> Generator[tuple[Report, list[Compilati
     """Give the function that reports activities to the callback, and the growing list of the kernels that are compiled
     during the block, which are reported, too. The callback may be called on any thread."""
     reporter = _Reporter(callback)
-    with compilations(reporter.kernel_started, reporter.kernel_finished) as compiled:
+    with compilations(reporter.report_start, reporter.report_end) as compiled:
         yield reporter.report, compiled
 
 

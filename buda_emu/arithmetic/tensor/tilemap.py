@@ -147,11 +147,11 @@ def _frozen(index: Index) -> Index:
     return index
 
 
-def require_tiles(shape: Shape, most: int = MAX_TILES) -> Shape:
-    """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than `most` tiles."""
+def require_tiles(shape: Shape, limit: int = MAX_TILES) -> Shape:
+    """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than `limit` tiles."""
     t, rows, cols = shape
-    holds = min(shape) >= 1 and t * rows * cols <= most
-    _check(holds, f"a tensor of {t} x {rows} x {cols} tiles cannot be held: at least 1 and at most {most:,}")
+    holds = min(shape) >= 1 and t * rows * cols <= limit
+    _check(holds, f"a tensor of {t} x {rows} x {cols} tiles cannot be held: at least 1 and at most {limit:,}")
     return shape
 
 

@@ -35,12 +35,12 @@ def one_line(text: str) -> str:
     return "".join(escaped)
 
 
-def list_first(names: Collection[str], most: int) -> str:
-    """Return the first names of a list for a message, `most` at most, and how many others there are: `a, b and 3
+def list_first(names: Collection[str], limit: int) -> str:
+    """Return the first names of a list for a message, `limit` at most, and how many others there are: `a, b and 3
     more`."""
-    listed = ", ".join(islice(names, most))
-    if len(names) > most:
-        return f"{listed} and {len(names) - most} more"
+    listed = ", ".join(islice(names, limit))
+    if len(names) > limit:
+        return f"{listed} and {len(names) - limit} more"
     return listed
 
 

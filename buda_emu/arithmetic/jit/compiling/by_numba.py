@@ -106,7 +106,7 @@ def _emit_memory(module: Any) -> None:
 
 def _reshape(builder: Builder, *arguments: Value) -> Value:
     """Emit the strides of the new shape, in bytes. The old array is contiguous: numba refuses any other."""
-    count, shape, strides, item_bytes = *arguments[3:6], arguments[6]
+    count, shape, strides, item_bytes = arguments[3:7]
     stride = cgutils.alloca_once_value(builder, item_bytes)
     with cgutils.for_range(builder, count) as loop:
         axis = builder.sub(builder.sub(count, loop.index), _SIZE(1))

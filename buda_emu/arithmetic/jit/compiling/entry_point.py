@@ -36,7 +36,10 @@ _DTYPE_NUMBER = _HEAD + 12
 _TUPLE_SIZE = _HEAD
 _TUPLE_ITEMS = tuple.__basicsize__
 _IS_TUPLE: Final = 1 << 26  # Py_TPFLAGS_TUPLE_SUBCLASS
-_C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_...
+_C_ORDER: Final = 0x1  # these four are NPY_ARRAY_...
+_F_ORDER: Final = 0x2
+_ALIGNED: Final = 0x100
+_WRITABLE: Final = 0x400
 
 
 def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any, *, shares: bool) -> None:

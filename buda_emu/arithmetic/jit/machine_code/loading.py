@@ -61,7 +61,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _plain_array(value)
     if isinstance(value, tuple):
-        items: list[Any] = [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        items: list[Any] = [plain(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, np.bool_):
         return bool(value)

@@ -361,8 +361,8 @@ class Tops:
             raised = builder.select(builder.icmp_signed(">", top, none), builder.add(top, least), lowest)
             words = code.as_words(code.largest(raised, lowest) if clamps else raised)
             moved = [builder.shl(words, code.word(by)) for by in (23, 15, 7)] + [builder.lshr(words, code.word(1))]
-            kept = [builder.and_(word, code.word(INFINITY)) for word in moved]
-            patterns = [builder.or_(word, code.word(M_FRACTION)) for word in kept]
+            exponents = [builder.and_(word, code.word(INFINITY)) for word in moved]
+            patterns = [builder.or_(word, code.word(M_FRACTION)) for word in exponents]
             for face in range(2):
                 first, second = patterns[2 * face : 2 * face + 2]
                 put(SIZE(face), [first, second, code.larger_pattern(first, second)])
