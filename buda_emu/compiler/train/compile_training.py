@@ -24,7 +24,6 @@ from buda_emu.compiler.compilation import (
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.examples import example_sequence
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
-from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decompose, dtype_name, refuse_changes
 from buda_emu.compiler.importers.from_torch.trace import (
     Arguments,
@@ -35,6 +34,7 @@ from buda_emu.compiler.importers.from_torch.trace import (
     trace_module,
 )
 from buda_emu.compiler.importers.index_inputs import limit_input
+from buda_emu.compiler.importers.signals import Complex
 from buda_emu.compiler.mixed import wide_df
 from buda_emu.compiler.train.activation_memory import fit_activations
 from buda_emu.compiler.train.choices import (

@@ -16,13 +16,13 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 from buda_emu.compiler.importers.from_onnx.decided import Decision
 from buda_emu.compiler.importers.index_inputs import check_on_host, is_picked_by_host
-from buda_emu.compiler.importers.interpolation import cubic, triangle
 from buda_emu.compiler.importers.operators import (
     Scatter,
     scatter_elements,
     scatter_slices,
     table_rows,
 )
+from buda_emu.compiler.importers.signals import cubic, triangle
 from buda_emu.emulator.image.shape_rules import RESULT_SHAPES
 
 

@@ -19,7 +19,6 @@ from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.graph.builder import Builder, printable_name
 from buda_emu.compiler.graph.examples import Examples, in_order
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
-from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.archive import read_checked_archive
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler, reduces_scalar_dim, run_handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
@@ -51,6 +50,7 @@ from buda_emu.compiler.importers.operators import (
     innermost_line,
     reason_of,
 )
+from buda_emu.compiler.importers.signals import Complex
 from buda_emu.support.errors import HostError, UnsupportedError
 
 

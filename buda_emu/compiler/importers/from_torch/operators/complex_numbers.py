@@ -10,11 +10,11 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
-from buda_emu.compiler.importers.attention import Complex, invert_real_spectrum, transform_fourier
 from buda_emu.compiler.importers.from_torch.declared import ATEN, aten
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import stack
 from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.compiler.importers.signals import Complex, invert_real_spectrum, transform_fourier
 
 Handler = Callable[..., Any]
 _PART_BY_PART = (

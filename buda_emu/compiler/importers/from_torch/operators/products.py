@@ -7,10 +7,10 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import find_unmasked_rows, zero_masked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
 from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.compiler.importers.special_values import find_unmasked_rows, zero_masked_rows
 
 
 @aten("mm", "bmm", "matmul")

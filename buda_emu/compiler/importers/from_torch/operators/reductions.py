@@ -8,11 +8,11 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.attention import find_unmasked_rows, zero_masked_rows
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.compiler.importers.special_values import find_unmasked_rows, zero_masked_rows
 
 
 def _declare_reduction(name: str, op: str) -> None:

@@ -13,8 +13,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import Handler, aten
-from buda_emu.compiler.importers.interpolation import cubic, triangle
 from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.compiler.importers.signals import cubic, triangle
 
 
 def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
