@@ -37,10 +37,9 @@ _CELL: Final = ("/ipykernel_", "<ipython-input")
 def _caller_lines(error: BaseException) -> Iterator[str]:
     """Yield a line for each frame of an exception that belongs neither to this package nor to what runs a notebook,
     from the outermost to the innermost: its place and its source."""
-    import traceback  # only a notebook needs it and pathlib
-    from pathlib import Path
+    import traceback  # only a notebook needs it
 
-    package = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+    package = __file__.removesuffix(f"support{os.sep}errors.py")
     for frame in traceback.extract_tb(error.__traceback__):
         file = frame.filename.replace("\\", "/")
         if frame.filename.startswith(package) or any(part in file for part in _NOTEBOOK):
