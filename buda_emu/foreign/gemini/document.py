@@ -41,7 +41,7 @@ class ScheduleDocument(IR):
     def timeline(self) -> "TimelinePicture":
         """Simulate the schedule at the rates of the traces and return the picture of it. Raises ProgramError for a
         deadlock."""
-        from buda_emu.foreign.gemini.picture import timeline_picture
+        from buda_emu.foreign.gemini.report import timeline_picture
         from buda_emu.foreign.gemini.time.schedule import simulate
 
         times = simulate(self)

@@ -16,8 +16,13 @@ from buda_emu.foreign.gemini.compare import TraceDifferences, compare, trace_dif
 from buda_emu.foreign.gemini.execution import NO_SUCH_LAYER, Execution, Mismatch
 from buda_emu.foreign.gemini.figures import RunFigures, run_figures
 from buda_emu.foreign.gemini.model import IR
-from buda_emu.foreign.gemini.picture import timeline_picture
-from buda_emu.foreign.gemini.report import comparison_lines, difference_lines, run_lines, statistics_lines
+from buda_emu.foreign.gemini.report import (
+    comparison_lines,
+    difference_lines,
+    run_lines,
+    statistics_lines,
+    timeline_picture,
+)
 from buda_emu.foreign.gemini.statistics import Statistics, energy, statistics
 from buda_emu.foreign.gemini.sweep import Point, sweep
 from buda_emu.foreign.gemini.time.timing import DramSpan, Link, NocSpan, Rates, Span, Timeline

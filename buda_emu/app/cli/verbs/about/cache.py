@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.app.api.examples import example_paths
 from buda_emu.app.cli.output import Progress, complain, say
+from buda_emu.app.cli.verbs.about.example import example_paths
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.netlist.cache import MOST_BYTES
 from buda_emu.netlist.load import load

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.app.api.examples import example_paths
 from buda_emu.app.cli.main import main
+from buda_emu.app.cli.verbs.about.example import example_paths
 from shared_files import ROOT
 
 NAMES = [path.relative_to(ROOT / "netlists").with_suffix("").as_posix() for path in (ROOT / "netlists").rglob("*.yaml")]
