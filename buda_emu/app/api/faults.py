@@ -213,22 +213,18 @@ def faults(
         _require_of_campaign(effect, bench)
     report_effects = done or do_nothing
     report_progress = progress or do_nothing
-    stop = _WidthStop(numbers, bench.strata, budget.width)
-    remaining: list[int] = []
-    if not stop.is_reached(effect_of):
-        remaining = [number for number in numbers if number not in effect_of]
+    stop = _CampaignEnd(numbers, bench.strata, budget)
     files = [name for name in (subject.path, subject.inputs) if name is not None]
-    start = time.perf_counter()
     with (
         suppress(KeyboardInterrupt),
-        closing(effects(make_bench, remaining, workers_of(work), bench, files)) as parts,
+        closing(effects(make_bench, stop.remaining(effect_of), workers_of(work), bench, files)) as parts,
     ):
         for part in parts:
             effect_of |= {effect.fault.number: effect for effect in part}
-            seconds = time.perf_counter() - start
+            seconds = stop.seconds()
             report_effects(part)
             report_progress(len(effect_of), len(numbers), seconds)
-            if stop.is_reached(effect_of) or (budget.seconds is not None and seconds > budget.seconds):
+            if stop.is_reached(effect_of, seconds):
                 break
     netlist = bench.trace.netlist
     counted = tuple(effect_of[number] for number in numbers[: stop.count] if number in effect_of)
@@ -313,22 +309,41 @@ def _require_of_campaign(effect: Effect, bench: Bench) -> None:
         raise UnknownEffectError(number, f"after: this campaign does not try {other[0]}")
 
 
-class _WidthStop:
-    """The end of a campaign by the width of its interval.
+class _CampaignEnd:
+    """The end of a campaign by its seconds, which count from here on, or by the width of its interval.
 
     The width is tested after each whole batch of faults in the order of `numbers`, so that the end depends neither on
-    the workers nor on interruptions. `count` is the number of faults until the end, None before it is reached.
+    the workers nor on interruptions. `count` is the number of faults until that end, None before it is reached.
     """
 
-    def __init__(self, numbers: Sequence[int], strata: Mapping[str, float], width: float | None) -> None:
+    def __init__(self, numbers: Sequence[int], strata: Mapping[str, float], budget: Budget) -> None:
         self._numbers = numbers
         self._strata = strata
-        self._width = width
+        self._width = budget.width
+        self._most_seconds = budget.seconds
+        self._start = time.perf_counter()
         self._tested = 0
         self.count: int | None = None
 
-    def is_reached(self, effect_of: Mapping[int, Effect]) -> bool:
-        """Return whether the interval is narrow enough, by the effects so far; `effect_of` has them by number."""
+    def seconds(self) -> float:
+        """Return the seconds since the campaign began."""
+        return time.perf_counter() - self._start
+
+    def remaining(self, effect_of: Mapping[int, Effect]) -> list[int]:
+        """Return the numbers of the faults without an effect; none if the interval is narrow enough without them."""
+        if self._is_narrow(effect_of):
+            return []
+        return [number for number in self._numbers if number not in effect_of]
+
+    def is_reached(self, effect_of: Mapping[int, Effect], seconds: float) -> bool:
+        """Return whether the interval is narrow enough by the effects so far, which `effect_of` has by number, or
+        `seconds` are more than the budget has."""
+        if self._is_narrow(effect_of):
+            return True
+        return self._most_seconds is not None and seconds > self._most_seconds
+
+    def _is_narrow(self, effect_of: Mapping[int, Effect]) -> bool:
+        """Return whether the interval is narrow enough, by the effects so far."""
         while self._width is not None and self.count is None and self._tested + BATCH <= len(self._numbers):
             until = self._tested + BATCH
             if any(number not in effect_of for number in self._numbers[self._tested : until]):
@@ -358,21 +373,23 @@ def read_sites(path: Path) -> tuple[Fault, ...]:
         rows = _rows_of_lines(path, data)
     if not isinstance(rows, list):
         raise HostError(f"sites: {path}: 'faults' is not a list: expected the faults.json of a campaign")
-    sites: list[Fault] = []
-    for place, row in enumerate(cast("list[Any]", rows)):
-        if not isinstance(row, dict) or "kind" not in row:
-            raise HostError(
-                f'sites: {path}: item {place + 1} is not a fault: expected {{"kind": "flip", "place": ...}}'
-            )
-        try:
-            sites.append(Fault.from_json({"number": place, **row}))
-        except ValueError as error:
-            raise HostError(f"sites: {path}: item {place + 1}: {error}") from None
+    sites = [_fault_of_row(path, place, row) for place, row in enumerate(cast("list[Any]", rows))]
     if len({fault.number for fault in sites}) < len(sites):
         raise HostError(f"sites: {path}: two faults have the same number")
     if not sites:
         raise HostError(f"sites: {path}: no faults")
     return tuple(sites)
+
+
+def _fault_of_row(path: Path, place: int, row: Any) -> Fault:
+    """Return the fault that a row of a file describes, with its place in the file as its number unless it has one.
+    Raises HostError for a row that describes none."""
+    if not isinstance(row, dict) or "kind" not in row:
+        raise HostError(f'sites: {path}: item {place + 1} is not a fault: expected {{"kind": "flip", "place": ...}}')
+    try:
+        return Fault.from_json({"number": place, **row})
+    except ValueError as error:
+        raise HostError(f"sites: {path}: item {place + 1}: {error}") from None
 
 
 def _rows_of_document(document: Any) -> Any:

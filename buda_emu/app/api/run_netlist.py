@@ -3,7 +3,7 @@ the host between its programs.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from buda_emu.app.api.report import OutputSummary, ProgramSummary, RunReport, Summariser, summarise
-from buda_emu.arithmetic.jit.kernel import compilations
+from buda_emu.arithmetic.jit.kernel import Compilation, compilations
 from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
@@ -36,7 +36,7 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
 from buda_emu.emulator.runtime.machine.running import Progress
-from buda_emu.netlist.model import Netlist, require_netlist
+from buda_emu.netlist.model import Netlist, Queue, require_netlist
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
@@ -102,6 +102,7 @@ def run_netlist(
     """
     require_netlist(netlist, "run_netlist")
     integer_of("seed", 0)(seed)
+    parameters = parameters or {}
     if workers is not None and workers.alone:
         workers = None
     if workers is not None:
@@ -111,18 +112,13 @@ def run_netlist(
     bytes_of_inputs = 0
     folder = None
     if inputs:
-        from buda_emu.emulator.inputs.numpy_files import host_copy_bytes
-
         folder = Path(document_path(inputs, "run_netlist: inputs"))
-        bytes_of_inputs = host_copy_bytes(folder)
-        if image is not None:
-            image = fit_image_to_inputs(image, folder, parameters or {})
-            netlist = image.for_inputs
+        netlist, image, bytes_of_inputs = _fit_to_inputs(netlist, image, folder, parameters)
     ready = prepare_run(
         netlist,
         RunChoice(
             programs=programs,
-            parameters=parameters or {},
+            parameters=parameters,
             machine=machine,
             image=image,
             all_read=readout == "raw",
@@ -167,25 +163,29 @@ def run_netlist(
         inputs_done=inputs_done,
         sink=sink,
     )
-    if workers is None:
-        outputs = execution.run_here()
-    else:
-        outputs = execution.run_on_workers(workers)
-    arrays = execution.arrays
-    if image and readout == "host":
-        arrays = image.host_outputs(arrays)
-        queues = netlist.queues
-        outputs = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
-    if workers is None and origins:
-        outputs = execution.locate_origins(outputs)
+    outputs = execution.run(workers, origins=origins)
     return replace(
         report,
         push_seconds=execution.push_seconds,
         inputs=execution.pushed,
         programs=tuple(execution.program_summaries),
         outputs=tuple(outputs),
-        arrays=arrays,
+        arrays=execution.arrays,
     )
+
+
+def _fit_to_inputs(
+    netlist: Netlist, image: "DeviceImage | None", inputs: "Path", parameters: Mapping[str, str]
+) -> "tuple[Netlist, DeviceImage | None, int]":
+    """Return the netlist and its image as the number of inputs in the files demands, and the bytes of host memory that
+    copies of these files take up. A netlist without an image stays as it is."""
+    from buda_emu.emulator.inputs.numpy_files import host_copy_bytes
+
+    bytes_of_inputs = host_copy_bytes(inputs)
+    if image is not None:
+        image = fit_image_to_inputs(image, inputs, parameters)
+        netlist = image.for_inputs
+    return netlist, image, bytes_of_inputs
 
 
 @dataclass(slots=True)
@@ -210,6 +210,24 @@ class _Execution:
     push_seconds: float = 0.0
     program_summaries: list[ProgramSummary] = field(default_factory=list[ProgramSummary])
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def run(self, workers: "Workers | None", *, origins: bool) -> list[OutputSummary]:
+        """Run everything, and return the figures of the outputs, with readout "host" those of the host's tensors of an
+        image. With `origins`, a run in this process is followed by the search for the ops where flaws began."""
+        if workers is None:
+            outputs = self.run_here()
+        else:
+            outputs = self.run_on_workers(workers)
+        image = self.ready.image
+        if image and self.readout == "host":
+            self.arrays = image.host_outputs(self.arrays)
+            queues = self.ready.netlist.queues
+            outputs = [
+                summarise(name, queues[name].type, queues[name].df, array) for name, array in self.arrays.items()
+            ]
+        if workers is None and origins:
+            outputs = self.locate_origins(outputs)
+        return outputs
 
     def run_here(self) -> list[OutputSummary]:
         """Run everything on an emulator in this process, and return the figures of the outputs."""
@@ -312,9 +330,7 @@ class _Execution:
                 compiled_before = len(compiled)
                 start = time.perf_counter()
                 run(body.name, values)
-                # Compiling is not part of the program: the next run takes the kernels from disk.
-                compile_seconds = sum(compilation.seconds for compilation in compiled[compiled_before:])
-                seconds = max(0.0, time.perf_counter() - start - compile_seconds)
+                seconds = _seconds_without_compiling(start, compiled[compiled_before:])
                 parameters = {name: values[name] for name in parameter_names([body])}
                 self.program_summaries.append(ProgramSummary(body.name, parameters, seconds))
                 if saved is not None and machines is not None and number < len(bodies):
@@ -344,6 +360,13 @@ class _Execution:
             for output in emulator.outputs_in_parts(self.readout)
             if output.queue not in hidden_queues
         ]
+
+
+def _seconds_without_compiling(start: float, compiled: Iterable[Compilation]) -> float:
+    """Return the seconds since `start` without those of compiling kernels, which is not part of a program: the next run
+    takes the kernels from disk."""
+    compile_seconds = sum(compilation.seconds for compilation in compiled)
+    return max(0.0, time.perf_counter() - start - compile_seconds)
 
 
 def _summarise_output(
@@ -435,8 +458,7 @@ def _directory_blocks(
         tell(f"inputs: not pushed, since ops fill them: {', '.join(filled_by_ops)}")
     host_queues = [queue for queue in netlist.queues.values() if queue.host_fed or queue.is_ram]
     for queue in host_queues:
-        queue_names = (queue.name,) if image is None else image.names_of(queue.name)
-        for name in (*queue_names, f"{queue.name}.init"):
+        for name in _names_in_files(queue, image):
             stored = None
             if image is not None:
                 stored = whole_array(files, name)
@@ -445,6 +467,15 @@ def _directory_blocks(
             if stored is not None:
                 yield InputBlock(queue.name, stored.array, None, str(files.directory / stored.source))
             del stored  # lets go of its memory before the next tensor is read
+
+
+def _names_in_files(queue: Queue, image: "DeviceImage | None") -> Sequence[str]:
+    """Return the names under which files may have the tensors of a queue: its own, or those of the host's tensors for
+    the queue of an image, then that of its first contents."""
+    queue_names: Sequence[str] = (queue.name,)
+    if image is not None:
+        queue_names = image.names_of(queue.name)
+    return (*queue_names, f"{queue.name}.init")
 
 
 def _names_filled_by_ops(

@@ -25,7 +25,7 @@ from buda_emu.support.errors import BudaError, DocumentError, HostError
 from buda_emu.support.files import is_model
 from buda_emu.support.options import document_path, with_options
 from buda_emu.support.progress import SendKernel, do_nothing
-from buda_emu.support.workers.job import Job, workers_of
+from buda_emu.support.workers.job import Job, Workers, workers_of
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
 MOST_POINTS: Final = 100_000  # each takes a timing: more would take hours, and memory for their results
@@ -224,33 +224,23 @@ def sweep(
     workers = workers_of(options)
     if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
-    swept: SweptNetlist = path
-    places_again = is_model(path) or ("board" in axes and holds_model(path))
+    programs = tuple(options.get("programs", ()))
+    parameters = dict(options.get("parameters") or {})
+    about = SweepConditions(netlist=path, arch=arch, board=board, programs=programs, parameters=parameters)
+    modeller_path = "buda_emu.app.api.sweep_boards:modeller"
     if is_model(path):
         if not (board or "board" in axes):
             raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
         points = points_of(axes, None)
     else:
         netlist = netlist_of(path, arch)
-        bodies = select_programs(netlist, options.get("programs", ()))
-        with_declared_names(bodies, options.get("parameters") or {})
+        bodies = select_programs(netlist, programs)
+        with_declared_names(bodies, parameters)
         points = points_of(axes, parameter_names(bodies))
-        if is_image(path) and not places_again:
-            swept = netlist
-        elif workers.dask is not None and not places_again:
-            boards = dict.fromkeys(point["board"] for point in points if "board" in point)
-            swept = _netlists_of_boards(path, netlist, arch, boards)
-    about = SweepConditions(
-        netlist=swept,
-        arch=arch,
-        board=board,
-        programs=tuple(options.get("programs", ())),
-        parameters=dict(options.get("parameters") or {}),
-    )
-    if places_again:
-        job = Job("buda_emu.app.api.sweep_boards:modeller", about, reports=True)
-    else:
-        job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
+        if not ("board" in axes and holds_model(path)):
+            modeller_path = "buda_emu.app.api.sweep:modeller"
+            about = replace(about, netlist=_netlist_to_send(path, netlist, arch, points, workers))
+    job = Job(modeller_path, about, reports=True)
     modelled: list[Point] = []
     pool = replace(workers, count=min(workers.count, len(points)))
     tasks: list[PointTask] = [(settings, number < detailed) for number, settings in enumerate(points)]
@@ -260,6 +250,19 @@ def sweep(
             modelled.append(point)
             progress(len(modelled), len(points))
     return modelled
+
+
+def _netlist_to_send(
+    path: str, netlist: Netlist, arch: str | None, points: Iterable[Mapping[str, str]], workers: Workers
+) -> "SweptNetlist":
+    """Return what workers model: the netlist of an image, which they cannot read; for a Dask cluster, whose machines do
+    not have the file, the netlist of each board; else the path."""
+    if is_image(path):
+        return netlist
+    if workers.dask is None:
+        return path
+    boards = dict.fromkeys(point["board"] for point in points if "board" in point)
+    return _netlists_of_boards(path, netlist, arch, boards)
 
 
 def _netlists_of_boards(

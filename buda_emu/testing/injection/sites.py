@@ -100,7 +100,7 @@ class Sites:
         """The position of a value among those of its op or queue, by the value's number."""
         for numbers in self.numbers.values():
             self.ordinals |= {number: place for place, number in enumerate(numbers)}
-        nodes = [node for node in trace.nodes if node.df in FORMATS and (not self.only or name_of(node) == self.only)]
+        nodes = [node for node in trace.nodes if self._can_be_hit(node)]
         self.entries = [node for node in nodes if node.step is None or isinstance(node.step, Push)]
         self.results = [node for node in nodes if isinstance(node.step, Run)]
         dram = [self._site("dram", node, self._lifetime(node)) for node in self.entries]
@@ -111,15 +111,23 @@ class Sites:
             "dram": Weighted.of(dram),
             "l1": Weighted.of(l1),
             "operand": Weighted.of(list(self._operands(nodes))),
+            **self._places_inside(places),
         }
-        if INSIDE.isdisjoint(places):
-            inside = []
-        else:
-            inside = list(self._inside())
-        for place in PLACES:
-            if place in INSIDE:
-                self.places[place] = Weighted.of([site for site in inside if site.place == place])
         self.all = Weighted.of(list(chain.from_iterable(self.places[place].items for place in places)))
+
+    def _can_be_hit(self, node: Node) -> bool:
+        """Return whether a value has a format of tiles and belongs to the op or queue that is hit."""
+        return node.df in FORMATS and (not self.only or name_of(node) == self.only)
+
+    def _places_inside(self, places: Sequence[Place]) -> dict[Place, Weighted]:
+        """Return the sites in the units of a core, by place; none unless `places` has such a place, since listing them
+        takes long."""
+        sites: list[Site] = []
+        if not INSIDE.isdisjoint(places):
+            sites = list(self._inside())
+        return {
+            place: Weighted.of([site for site in sites if site.place == place]) for place in PLACES if place in INSIDE
+        }
 
     def _site(self, place: Place, node: Node, cycles: float) -> Site:
         """Return the site of all tiles of a value, which a place holds for so many cycles."""

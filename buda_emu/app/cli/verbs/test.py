@@ -87,22 +87,32 @@ def main(args: argparse.Namespace) -> int:
     if baseline is not None:
         baseline.keep(items)  # after all other outputs, which a baseline that cannot be written does not lose
     is_covered = record_coverage(args, results)
-    unused_settings, unmet = _unused_parameters(args, results)
-    for text in unused_settings:
-        complain(f"buda-emu: {text}")
-    unmet += _unmet_choices(args, results)
-    for text in unmet:
-        complain(f"buda-emu: {text}")
-    if ended_by:
-        if ended_by == signal.SIGTERM:
-            complain("buda-emu: terminated")
-        end_by_signal(ended_by)
+    is_all_used = _complain_of_unused(args, results)
+    _end_if_interrupted(ended_by)
     code = _verdict(args, results, comparison)
-    if code == Exit.OK and unmet and args.shard is None:  # another part may have what this one lacks
+    if code == Exit.OK and not is_all_used:
         return Exit.REFUSED
     if code == Exit.OK and not is_covered:
         return Exit.DIFFERS
     return code
+
+
+def _complain_of_unused(args: argparse.Namespace, results: list[CaseResult]) -> bool:
+    """Print which parameters and choices of the user no netlist has. Return False if there are any of the command line;
+    of a shard, True in any case, since another one may have what this one lacks."""
+    unused_settings, unmet = _unused_parameters(args, results)
+    unmet += _unmet_choices(args, results)
+    for text in (*unused_settings, *unmet):
+        complain(f"buda-emu: {text}")
+    return not unmet or args.shard is not None
+
+
+def _end_if_interrupted(ended_by: int) -> None:
+    """End the process by the signal that cut the run short, if any did."""
+    if ended_by == signal.SIGTERM:
+        complain("buda-emu: terminated")
+    if ended_by:
+        end_by_signal(ended_by)
 
 
 def _verdict(args: argparse.Namespace, results: list[CaseResult], comparison: BaselineComparison | None) -> int:
