@@ -160,16 +160,27 @@ class _Signals:
                 yield signals[min(number, len(signals) - 1)][0]
 
 
+def _signals_of_objects(schedule: Schedule, chains: Collection[int]) -> list[_Signals]:
+    """Return the signals to each object. Those of a unit of `chains` come one after the other, any other task stands
+    for itself."""
+    signals = [_Signals(schedule.tokens_at_first(number)) for number in range(len(schedule.objects))]
+    for task in range(len(schedule)):
+        unit = schedule.unit_of(task)
+        if unit in chains:
+            chain = unit
+        else:
+            chain = -1 - task
+        for number, tokens in schedule.signals_of(task):
+            if tokens:
+                signals[number].add(chain, task, tokens)
+    return signals
+
+
 def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield edges from tasks that give tokens to tasks that wait for them. Tasks of a unit of `chains` are done one
     after the other. Tasks that wait for all tokens of an object do so through one node for the object."""
     tasks = len(schedule)
-    signals = [_Signals(schedule.tokens_at_first(number)) for number in range(len(schedule.objects))]
-    for task in range(tasks):
-        unit = schedule.unit_of(task)
-        for number, tokens in schedule.signals_of(task):
-            if tokens:
-                signals[number].add(unit if unit in chains else -1 - task, task, tokens)
+    signals = _signals_of_objects(schedule, chains)
     tokens_taken: dict[tuple[int, int], int] = {}  # by unit and object: those before in the unit have taken theirs
     object_nodes: dict[int, int] = {}  # node of an object, by the object
     for task in range(tasks):

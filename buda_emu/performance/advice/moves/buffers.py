@@ -196,30 +196,32 @@ def _balance_channels(
     `this_epoch_only`, only queues that no other epoch touches are moved."""
     netlist = situation.variant.netlist
     at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
-    free = {
-        name
-        for name in dict.fromkeys(name for name, _ in loads.buffers)
-        if may_move(situation.variant, netlist.queues[name])
-        and not (this_epoch_only and len(situation.evaluator.epochs_of(name)) > 1)
-    }
+    free = _free_queues(situation, loads, this_epoch_only)
     total = list(loads.channels)
     moves = dict[tuple[str, int], int]()
     for _ in range(_BUFFERS):
-        best: tuple[float, tuple[str, int], int] | None = None
         full = max(range(len(total)), key=lambda number: (total[number], -number))
         least = min(range(len(total)), key=lambda number: (total[number], number))
-        for key, size in loads.buffers.items():
-            if key[0] in free and at[key] == full:
-                after = max(total[full] - size, total[least] + size)
-                if best is None or after < best[0]:
-                    best = after, key, least
-        if best is None or best[0] > total[full] * (1 - _ENOUGH):
+        movable = [key for key in loads.buffers if key[0] in free and at[key] == full]
+        loads_after = [max(total[full] - loads.buffers[key], total[least] + loads.buffers[key]) for key in movable]
+        if not movable or min(loads_after) > total[full] * (1 - _ENOUGH):
             break
-        _, key, least = best
+        key = movable[loads_after.index(min(loads_after))]
         total[full] -= loads.buffers[key]
         total[least] += loads.buffers[key]
         at[key] = moves[key] = least
     return moves, total
+
+
+def _free_queues(situation: Situation, loads: _Loads, this_epoch_only: bool) -> set[str]:
+    """Return the names of the queues whose buffers may move; with `this_epoch_only` only those that no other epoch
+    touches."""
+    queues = situation.variant.netlist.queues
+    names = {name for name, _ in loads.buffers}
+    free = {name for name in names if may_move(situation.variant, queues[name])}
+    if this_epoch_only:
+        free = {name for name in free if len(situation.evaluator.epochs_of(name)) <= 1}
+    return free
 
 
 def _loads(situation: Situation, chip: int) -> _Loads:

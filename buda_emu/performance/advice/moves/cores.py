@@ -343,24 +343,12 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
     if queues is None:
         return
     candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
-    for columns in ((), *merged_columns(op)):  # a column less makes room for rows
-        base = apply_edits(situation.variant.netlist, columns).ops[op.name]
-        rows = base.blocking.grid_size[0]
-        mblock = base.blocking.mblock
-        for times in range(2, mblock[0] + 1):
-            if mblock[0] % times or rows * times > _MOST:
-                continue
-            grid = (rows * times, base.blocking.grid_size[1])
-            row_edits = (
-                Edit("op", op.name, ("grid_size",), grid),
-                Edit("op", op.name, ("mblock",), (mblock[0] // times, mblock[1])),
-            )
-            edits = merge_edits((*columns, *row_edits))
-            cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
-            if cycles_after is not None and cycles_after < cycles_before:
-                candidates.append(
-                    (cycles_after, grid[0] * grid[1], (*edits, *_row_queue_edits(situation, queues, grid[0])))
-                )
+    for edits in _row_cuts(situation, op):
+        grid = new_grid(edits)
+        cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+        if cycles_after is not None and cycles_after < cycles_before:
+            queue_edits = _row_queue_edits(situation, queues, grid[0])
+            candidates.append((cycles_after, grid[0] * grid[1], (*edits, *queue_edits)))
     for cycles_after, count, edits in sorted(candidates, key=lambda candidate: candidate[:2]):
         room = make_room(situation, op, edits, cycles_before)
         if room is None:
@@ -376,6 +364,22 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
             gain=(cycles_before - cycles_after) / max(count - op.blocking.cells, 1),
             host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",
         )
+
+
+def _row_cuts(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
+    """Yield the edits that cut an op into more rows of cores, also with fewer columns, which makes room for rows."""
+    for columns in ((), *merged_columns(op)):
+        base = apply_edits(situation.variant.netlist, columns).ops[op.name]
+        rows = base.blocking.grid_size[0]
+        mblock = base.blocking.mblock
+        for times in range(2, mblock[0] + 1):
+            if mblock[0] % times or rows * times > _MOST:
+                continue
+            row_edits = (
+                Edit("op", op.name, ("grid_size",), (rows * times, base.blocking.grid_size[1])),
+                Edit("op", op.name, ("mblock",), (mblock[0] // times, mblock[1])),
+            )
+            yield merge_edits((*columns, *row_edits))
 
 
 def _encoding_queues(situation: Situation, op: Op) -> tuple[Queue, Queue] | None:

@@ -4,7 +4,7 @@ unit's faster and less accurate form of a function."""
 from collections.abc import Iterator
 from typing import Final
 
-from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.advice.moves.move import Move, Situation, streams
 from buda_emu.performance.timing.transfers.flows import Flow
@@ -73,17 +73,24 @@ def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Pr
     edits: list[Edit] = []
     if queue is not None:
         edits.append(Edit("queue", name, ("df",), narrow))
-    if queue is None or not queue.host_fed:  # the op that makes it makes it for everybody
+    if queue is None or not queue.host_fed:
         producer = netlist.ops.get(queue.input if queue is not None else name)
         if producer is None or producer.out_df != before:
             return
-        edits.append(Edit("op", producer.name, ("out_df",), narrow))
-        fed = [other for other in netlist.queues.values() if other.input == producer.name and other is not queue]
-        edits += [Edit("queue", other.name, ("df",), narrow) for other in fed]
-        names |= {producer.name, *(other.name for other in fed)}
+        edits += _producer_edits(netlist, producer, narrow, queue)
+        names |= {edit.name for edit in edits}
     edits += _reader_edits(netlist, names, narrow)
     sentence = f"{name} in {narrow} instead of {before}"
     yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=cycles)
+
+
+def _producer_edits(netlist: Netlist, producer: Op, narrow: str, queue: Queue | None) -> Iterator[Edit]:
+    """Yield edits that give the result of an op the format `narrow`, and all queues that it feeds except `queue`: an op
+    has one format for everybody who reads it."""
+    yield Edit("op", producer.name, ("out_df",), narrow)
+    for other in netlist.queues.values():
+        if other.input == producer.name and other is not queue:
+            yield Edit("queue", other.name, ("df",), narrow)
 
 
 def _reader_edits(netlist: Netlist, names: set[str], narrow: str) -> Iterator[Edit]:

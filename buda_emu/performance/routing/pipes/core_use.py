@@ -289,19 +289,39 @@ def find_warnings(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusa
     """Yield for each op a refusal (V357, V358, V360) of each count of net2pipe that is above its recommendation:
     receivers, phases, and places in DRAM."""
     for op in epoch.ops.values():
-        operands = [(name, edges[op.name].maps[index], index) for index, name in enumerate(op.inputs)]
-        from_ops = [edge for name, edge, _ in operands if name in epoch.ops and name not in epoch.netlist.queues]
         readers = list(_readers(epoch, op, edges))
-        if sum(_dests(edge) for _, edge, _ in readers) > FORKS:
-            yield from _above(op, "V357", [_forks(edge) for _, edge, _ in readers], FORKS, _FORKED)
-        if sum(2 * edge.tiles for edge in (*from_ops, *(edge for _, edge, _ in readers))) > PHASES:
-            received = [_times(2, _count_source_changes(edge)) for edge in from_ops]
-            sent = [_count_sends(op, epoch, reader, edge, index) for reader, edge, index in readers]
-            yield from _above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
-        from_queues = [(edge, index) for name, edge, index in operands if name in epoch.netlist.queues]
-        if sum(edge.tiles for edge, _ in from_queues) > DRAM_READS:
-            places_read = [_places_read(edge, _clear_tiles(epoch, op, index)) for edge, index in from_queues]
-            yield from _above(op, "V360", places_read, DRAM_READS, _MANY_PLACES)
+        yield from _warn_of_receivers(op, readers)
+        yield from _warn_of_phases(epoch, op, edges[op.name], readers)
+        yield from _warn_of_dram_reads(epoch, op, edges[op.name])
+
+
+# Each first sums a bound that no single core can exceed: the counts by core take long, and few ops come near.
+
+
+def _warn_of_receivers(op: Op, readers: Sequence[tuple[Op, EdgeMap, int]]) -> Iterator[Refusal]:
+    """Yield the refusal V357 if a core of an op sends to more receivers than recommended."""
+    if sum(_dests(edge) for _, edge, _ in readers) > FORKS:
+        yield from _above(op, "V357", [_forks(edge) for _, edge, _ in readers], FORKS, _FORKED)
+
+
+def _warn_of_phases(
+    epoch: Epoch, op: Op, edges: OpEdges, readers: Sequence[tuple[Op, EdgeMap, int]]
+) -> Iterator[Refusal]:
+    """Yield the refusal V358 if what a core of an op receives from ops and sends takes more phases than recommended."""
+    queues = epoch.netlist.queues
+    from_ops = [edges.maps[index] for index, name in enumerate(op.inputs) if name in epoch.ops and name not in queues]
+    if sum(2 * edge.tiles for edge in (*from_ops, *(edge for _, edge, _ in readers))) > PHASES:
+        received = [_times(2, _count_source_changes(edge)) for edge in from_ops]
+        sent = [_count_sends(op, epoch, reader, edge, index) for reader, edge, index in readers]
+        yield from _above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
+
+
+def _warn_of_dram_reads(epoch: Epoch, op: Op, edges: OpEdges) -> Iterator[Refusal]:
+    """Yield the refusal V360 if a core of an op reads queues at more places than recommended."""
+    from_queues = [(edges.maps[index], index) for index, name in enumerate(op.inputs) if name in epoch.netlist.queues]
+    if sum(edge.tiles for edge, _ in from_queues) > DRAM_READS:
+        places_read = [_places_read(edge, _clear_tiles(epoch, op, index)) for edge, index in from_queues]
+        yield from _above(op, "V360", places_read, DRAM_READS, _MANY_PLACES)
 
 
 _FORKED: Final = "core {} of it sends to {} readers, net2pipe recommends no more than {}"

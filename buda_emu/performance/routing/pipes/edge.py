@@ -574,20 +574,29 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
                 return True
             next_place[core] = len(tiles)
             continue
-        core = cores(tiles)
-        changes = np.nonzero(core[1:] != core[:-1])[0] + 1
-        places_of_core: dict[int, int] = {}
-        for start, end in zip((0, *changes), (*changes, len(tiles)), strict=True):
-            core_here = int(core[start])
-            if core_here < 0 or core_here in next_place:
-                return True
-            run = places(tiles[start:end])
-            first = places_of_core.get(core_here, 0)
-            if run[0] != first or not (run[1:] == run[:-1] + 1).all():
-                return True
-            places_of_core[core_here] = first + len(run)
-        next_place.update(places_of_core)
+        read_of_core = _tiles_in_order(tiles)
+        if read_of_core is None or not read_of_core.keys().isdisjoint(next_place):
+            return True
+        next_place.update(read_of_core)
     return any(count % mblock_tiles for count in next_place.values())
+
+
+def _tiles_in_order(tiles: Tiles) -> dict[int, int] | None:
+    """Return how many tiles of each core of the producer a pipe reads, if it reads those of every core from the first
+    on, in order, and no padding; else None."""
+    core = cores(tiles)
+    changes = np.nonzero(core[1:] != core[:-1])[0] + 1
+    tiles_of_core: dict[int, int] = {}
+    for start, end in zip((0, *changes), (*changes, len(tiles)), strict=True):
+        core_here = int(core[start])
+        if core_here < 0:
+            return None
+        run = places(tiles[start:end])
+        first = tiles_of_core.get(core_here, 0)
+        if run[0] != first or not (run[1:] == run[:-1] + 1).all():
+            return None
+        tiles_of_core[core_here] = first + len(run)
+    return tiles_of_core
 
 
 @lru_cache(maxsize=16)

@@ -218,12 +218,22 @@ def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
     ordered = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
     free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tiles * relay.tile_bytes for relay in ordered)
     if len(ordered) == 1:
-        (relay,) = ordered
-        for size in reversed(_sizes(relay)):
-            if size > relay.tiles and (size - relay.tiles) * relay.tile_bytes <= free:
-                relay.tiles = size
-                return
-        return
+        _enlarge_at_once(ordered[0], free)
+    else:
+        _enlarge_in_turn(ordered, free)
+
+
+def _enlarge_at_once(relay: Relay, free: int) -> None:
+    """Give a relay the largest size for which `free` bytes beyond its present ones are enough."""
+    for size in reversed(_sizes(relay)):
+        if size > relay.tiles and (size - relay.tiles) * relay.tile_bytes <= free:
+            relay.tiles = size
+            return
+
+
+def _enlarge_in_turn(ordered: Sequence[Relay], free: int) -> None:
+    """Give each relay its next size, round by round, as long as `free` bytes beyond the present sizes are enough. A
+    relay that is larger than the smallest next size of the last round waits."""
     sizes = [_sizes(relay) for relay in ordered]
     step = [1] * len(ordered)
     largest = 1

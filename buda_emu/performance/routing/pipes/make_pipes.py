@@ -1,6 +1,6 @@
 """The pipes of an epoch, without NoCs: their pieces and receivers, and the core that gathers and multicasts them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -269,24 +269,18 @@ class PipeMaker:
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
         if link_buffers := self._on_links(op, producer, None if in_turn else only, outputs):
             return self._cores_on_links(op, name, producer, link_buffers, outputs)
-        beside = None
+        sender_multicasts = False
         if producer is not None and len(outputs) == 1 and only is not None:
-            beside = self._beside(op, name, producer)
-        rows, columns = op.blocking.grid_size
+            sender_multicasts = self._beside(op, name, producer) is not None
+        sender = None
+        if only is not None and (sender_multicasts or not in_turn):
+            sender = ((producer or op).target_device, *core_of(producer or op, *only))
         turn_cores: list[tuple[int, int, int]] = []
-        for row, column in pipe.dests:
-            down = row == ALL and rows > 1
-            across = column == ALL and columns > 1
-            if only is not None and (beside is not None or not (down or across or in_turn)):
-                turn_cores.append(((producer or op).target_device, *core_of(producer or op, *only)))
-                continue
-            at_row = max(row, 0)
-            at_column = max(column, 0)
-            if down and how.noc1:
-                at_row = rows - 1
-            if across and how.noc1:
-                at_column = columns - 1
-            turn_cores.append((op.target_device, *core_of(op, at_row, at_column)))
+        for dest in pipe.dests:
+            if sender is not None and (sender_multicasts or not _is_multicast(op, dest)):
+                turn_cores.append(sender)
+            else:
+                turn_cores.append((op.target_device, *core_of(op, *_entry(op, dest, how.noc1))))
         return turn_cores, -1
 
     def _only_core_in_l1(self, op: Op, index: int, read: list[int], producer: Op | None) -> Place | None:
@@ -457,15 +451,32 @@ def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
     return best
 
 
+def _is_multicast(op: Op, dest: tuple[int, int]) -> bool:
+    """Return whether a receiver, by row and column of the reader's grid, stands for several cores."""
+    sizes = op.blocking.grid_size
+    return any(place == ALL and size > 1 for place, size in zip(dest, sizes, strict=True))
+
+
+def _entry(op: Op, dest: tuple[int, int], noc1: bool) -> Place:
+    """Return row and column of the receiver in the reader's grid, for a whole row or column the end at which the NoC
+    enters it: the first core, over NoC 1 the last."""
+    row, column = (max(place, 0) for place in dest)
+    if noc1:
+        rows, columns = op.blocking.grid_size
+        if dest[0] == ALL:
+            row = rows - 1
+        if dest[1] == ALL:
+            column = columns - 1
+    return row, column
+
+
 def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, Hop]) -> Iterator[Buffer]:
     """Yield the buffers of the relays of all copies between chips, and of those by which other pipes go over links
     (`hops`, by id), each as large as its core has room for."""
     op_buffers = buffers.ops
     if not op_buffers.relays and not hops:
         return
-    filled: dict[int, Draft] = {}
-    for draft in pipes.made:
-        filled |= {outputs[0]: draft for outputs in draft.outputs}
+    filled = _pipes_by_output(pipes.made)
     count = epoch.input_count
     sized: dict[EthernetCore, list[tuple[int, Mapping[str, Any], Relay]]] = {}
     arrived_sizes: dict[EthernetCore, list[int]] = {}
@@ -495,6 +506,14 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
         size_relays([relay for _, _, relay in group], arrived_bytes(arrived_sizes.get(core, ())))
         for number, (id, result, relay) in enumerate(group):
             yield _buffer(core, number, id, result, relay, count)
+
+
+def _pipes_by_output(drafts: Iterable[Draft]) -> dict[int, Draft]:
+    """Return the pipes by the first output of each of their turns."""
+    filled: dict[int, Draft] = {}
+    for draft in drafts:
+        filled |= {outputs[0]: draft for outputs in draft.outputs}
+    return filled
 
 
 def _bytes_held_for_gather(epoch: Epoch, buffers: Buffers, draft: Draft, piece: int, tile: int) -> int:

@@ -133,22 +133,28 @@ class Nocs:
             return self._to_queue(draft)
         if draft.steps == 1:
             return Route()
-        if draft.link and self.epoch.links is not None:
-            return Route(ethernet=True)
         if draft.link:
-            return Route(self._straight(draft), 0, UNICAST_VC, UNICAST_VC, ethernet=True)
+            return self._over_link(draft)
         op = self.epoch.ops.get(draft.reader)
         if op is None or draft.to_relay or is_ethernet(op):
             return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
         shared = self._multicast_of(op, draft.operand)
         is_multicast = len(draft.outputs[0]) > 1
-        noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
+        noc1 = shared.noc1
+        if not shared.rows and not shared.columns:
+            noc1 = noc1 or op.grid_transpose != bool(draft.operand % 2)
         how = Multicast(shared.rows and is_multicast, shared.columns and is_multicast, shared.noc1)
         if not draft.from_relay:
             return self._route_operand(draft, op, how, noc1, last)
         route = Route(self._straight(draft), int(noc1), UNICAST_VC, _outgoing_vc(how))
         last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
         return route
+
+    def _over_link(self, draft: Draft) -> Route:
+        """Return the route of a pipe from one end of an Ethernet link to the other."""
+        if self.epoch.links is not None:
+            return Route(ethernet=True)
+        return Route(self._straight(draft), 0, UNICAST_VC, UNICAST_VC, ethernet=True)
 
     def _route_operand(
         self, draft: Draft, op: Op, how: Multicast, noc1: bool, last: dict[tuple[str, int], _Seen]
@@ -177,9 +183,10 @@ class Nocs:
             route.incoming = 1 - route.outgoing
         else:
             self._route_from_dram(route, draft, op)
-        loops = ((how.rows or how.columns) and beside is None) or draft.scattered or not alone
+        is_multicast = how.rows or how.columns
+        loops = (is_multicast and beside is None) or draft.scattered or not alone
         loops |= route.downstream is not None
-        last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
+        last[op.name, draft.operand] = _Seen(route, loops, is_multicast)
         return route
 
     def _direct(self, producer: Op, op: Op, how: Multicast) -> int | None:

@@ -45,9 +45,8 @@ class BufferNode:
 
     def __init__(self, buffer: Buffer, id: int | None = None) -> None:
         self.buffer = buffer
-        if id is None:
-            self.id = buffer.id
-        else:
+        self.id = buffer.id
+        if id is not None:
             self.id = id
         self.place = Place(buffer.chip, buffer.row, buffer.column)
         self.input: PipeNode | None = None
@@ -192,13 +191,18 @@ class Connected:
         for index, padding in enumerate(written.output_padding[::step]):
             if padding != NO_PADDING:
                 pipe.padded[index] = self._padding(pipe, padding)
-        for outputs in written.outputs[::step]:
-            pipe.outputs.append([self._at(id, pipe)[0] for id in outputs])
-            for node in pipe.outputs[-1]:
-                node.input = pipe
+        self._connect_outputs(pipe, written.outputs[::step])
         pipe.places = [Place(*place) for place in written.mcast_core_rc[::step]]
         if len(pipe.places) < len(pipe.outputs):
             raise invalid_graph(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
+
+    def _connect_outputs(self, pipe: PipeNode, turns: Iterable[Iterable[int]]) -> None:
+        """Connect a pipe with the buffers of its outputs, whose ids `turns` has for each scatter index."""
+        for outputs in turns:
+            nodes = [self._at(id, pipe)[0] for id in outputs]
+            pipe.outputs.append(nodes)
+            for node in nodes:
+                node.input = pipe
 
     def _padding(self, pipe: PipeNode, id: int) -> Inputs:
         """Return the inputs for which a padding buffer stands at a scatter index: the buffer, as often as its pieces

@@ -133,26 +133,29 @@ class Subgraph:
         one_source = len(pipe.sources) == 1
         one_output = len(outputs) == 1
         joins = self._joins_intermediates(pipe)
-        direct = self._multicasts_itself(pipe)
-        to_l1 = pipe.from_l1 and all(node.in_l1 for node in pipe.outputs[0])
-        if to_l1 and not joins and not (one_source and (not pipe.duplicates or direct)):
+        direct = one_source and (not pipe.duplicates or self._multicasts_itself(pipe))
+        if _stays_in_l1(pipe) and not joins and not direct:
             self._receive_and_send(pipe, index, outputs, sending)
         elif one_source and one_output:
             kind = self._direct_kind(pipe, index, target)
             self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index).fill(self._node_of[target])
         elif one_source or (pipe.reads_dram and not one_output):
-            if pipe.reads_dram:
-                kind = Kind.DRAM_MULTICAST
-            else:
-                kind = Kind.MULTICAST
-            simple = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
-            simple.direct = kind is Kind.MULTICAST and direct
-            for output in outputs:
-                simple.fill(self._node_of[output])
+            self._multicast(pipe, index, outputs)
         elif (kind := self._join_kind(pipe, target, joins)) is not None:
             self._join(kind, pipe, index, target)
         else:
             raise invalid_graph(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
+
+    def _multicast(self, pipe: PipeNode, index: int, outputs: list[BufferNode]) -> None:
+        """Let one simple pipe bring the inputs of a scatter index to all outputs."""
+        if pipe.reads_dram:
+            kind = Kind.DRAM_MULTICAST
+        else:
+            kind = Kind.MULTICAST
+        simple = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
+        simple.direct = kind is Kind.MULTICAST and self._multicasts_itself(pipe)
+        for output in outputs:
+            simple.fill(self._node_of[output])
 
     def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
         """Return a new simple pipe for a part of a pipe at a scatter index, without nodes. `repeat` is how often its
@@ -410,6 +413,11 @@ class Subgraph:
             pipe.read_through(node, virtual)
         node.outputs = [*other_pipes, fork]
         self.pipes.append(fork)
+
+
+def _stays_in_l1(pipe: PipeNode) -> bool:
+    """Return whether a pipe reads L1 and its first outputs lie in L1."""
+    return pipe.from_l1 and all(node.in_l1 for node in pipe.outputs[0])
 
 
 def _has_repeated_outputs(pipe: PipeNode) -> bool:

@@ -38,6 +38,11 @@ from buda_emu.support.garbage import no_collections
 GATHERS = {"gather", "gather_multicast", "multicast", "packer_multicast"}
 
 
+def _is_transfer(stream: Draft) -> bool:
+    """Return whether a stream crosses an Ethernet link, or carries to or from one, without the firmware."""
+    return stream.ethernet and not stream.firmware and stream.kind in ("relay", "unpacker")
+
+
 class Core:
     """The streams of one core while they get ids."""
 
@@ -78,14 +83,17 @@ class Core:
         elif kind in GATHERS:
             self.multicasts += 1
             self._assign(stream, self._free(range(self._multicast_limit)))
-        elif stream.ethernet and not stream.firmware and kind in ("relay", "unpacker"):
+        elif _is_transfer(stream):
             self.transfers += 1
             self._assign(stream, self._free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
-        elif stream.operand is not None and (first or kind == "intermediate") and not self.place.ethernet:
+        elif self.place.ethernet:
+            self.extra += 1
+            self._assign(stream, self._free(ETHERNET_EXTRA_STREAMS))
+        elif stream.operand is not None and (first or kind == "intermediate"):
             self._assign(stream, self.limits.operand_streams[stream.operand])
         else:
             self.extra += 1
-            self._assign(stream, self._free(ETHERNET_EXTRA_STREAMS if self.place.ethernet else EXTRA_STREAMS))
+            self._assign(stream, self._free(EXTRA_STREAMS))
 
     @property
     def _multicast_limit(self) -> int:
