@@ -117,8 +117,8 @@ class BaselineComparison:
         if self.known:
             yield f"{len(self.known)} as in the baseline"
         if self.unlisted:
-            where = "added to the baseline" if updated else "not in the baseline yet"
-            yield f"{plural(len(self.unlisted), 'figure')} {where}"
+            outcome = "added to the baseline" if updated else "not in the baseline yet"
+            yield f"{plural(len(self.unlisted), 'figure')} {outcome}"
         yield self._sum()
 
     def _sum(self) -> str:

@@ -65,9 +65,9 @@ class Console:
         if self._column:
             say()
         if self._compiled and not self._args.quiet:
-            from buda_emu.app.cli.kernels import say_compiled  # with numpy
+            from buda_emu.app.cli.kernels import say_compilations  # with numpy
 
-            say_compiled(self._progress, self._compiled)
+            say_compilations(self._progress, self._compiled)
         reported = [case for case in run.cases if case.netlist not in known_netlists]
         shown = [case for case in reported if self._shows(case, len(run.cases))]
         if self._args.quiet:

@@ -20,7 +20,7 @@ def shown_kernels(progress: Progress) -> Generator[Report]:
     at its end, unless it fails, a line says how many there were."""
     with reported_kernels(progress.report) as (report, compiled):
         yield report
-    say_compiled(progress, compiled)
+    say_compilations(progress, compiled)
 
 
 @contextmanager
@@ -29,10 +29,10 @@ def counted_kernels(progress: Progress) -> Generator[None]:
     library that report kernels themselves."""
     with compilations() as compiled:
         yield
-    say_compiled(progress, compiled)
+    say_compilations(progress, compiled)
 
 
-def say_compiled(progress: Progress, compiled: Sequence[tuple[str, float]]) -> None:
+def say_compilations(progress: Progress, compiled: Sequence[tuple[str, float]]) -> None:
     """Print how many kernels were compiled, given the name and the seconds of each, and where they are kept; nothing if
     there were none."""
     if compiled and progress.shown:

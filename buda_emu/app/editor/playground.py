@@ -50,15 +50,15 @@ class PlaygroundSession:
         self._reader = TreeReader()
         self._sound = None
         self._text = OpenText(source, path, self._reader)
-        return self._checked()
+        return self._note_and_report()
 
     def check(self, source: str) -> dict[str, Any]:
         """Take another version of the document and check it."""
         if source != self._text.text:
             self._text = OpenText(source, self._text.path, self._reader, self._text.known_netlist)
-        return self._checked()
+        return self._note_and_report()
 
-    def _checked(self) -> dict[str, Any]:
+    def _note_and_report(self) -> dict[str, Any]:
         """Return the findings of the present text and the package's version as JSON data. A netlist without errors is
         remembered as the last sound one."""
         text = self._text
@@ -93,12 +93,12 @@ class PlaygroundSession:
 
     def diff(self, before: str, name: str) -> dict[str, Any]:
         """Compare another text with this one, object by object. Neither may have errors."""
-        one = check_text(before, name).netlist
-        other = check_text(self._text.text, self._text.path).netlist
-        refused = [path for path, netlist in ((name, one), (self._text.path, other)) if netlist is None]
-        if one is None or other is None:
+        earlier = check_text(before, name).netlist
+        present = check_text(self._text.text, self._text.path).netlist
+        refused = [path for path, netlist in ((name, earlier), (self._text.path, present)) if netlist is None]
+        if earlier is None or present is None:
             return {"refused": refused}
-        return {"refused": [], **asdict(compare(one, other, name, self._text.path))}
+        return {"refused": [], **asdict(compare(earlier, present, name, self._text.path))}
 
     def explain(self, rule_id: str) -> dict[str, Any] | None:
         """Return what `buda-emu explain` says about a rule, or None where there is no such rule."""

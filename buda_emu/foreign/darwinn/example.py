@@ -19,7 +19,8 @@ _ZEROS: Final = {"image": 128, "weights": 120, "grid": 0, "scores": 100}
 _SCORES = 10  # classes
 _KERNEL = 3  # width and height of the convolution
 _COLOURS = 3  # channels of the image
-_FIRST_FIELD, _BUNDLE = 70, 128  # bits
+_FIRST_FIELD = 70  # bits
+_BUNDLE = 128  # bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -482,10 +482,10 @@ def _require_memory(layers: Sequence[Layer]) -> None:
 def _peak_bytes(layer: Layer) -> int:
     """Return the bytes that computing a layer takes: its padded operand, the intermediate values, and for convolutions
     the elements of all windows."""
+    shape = (0, 0, 0, 0)
     if layer.input_shapes:
-        n, c, height, width = layer.input_shapes[0]
-    else:
-        n, c, height, width = (0, 0, 0, 0)
+        shape = layer.input_shapes[0]
+    n, c, height, width = shape
     top, bottom, left, right = layer.padding
     padded = n * c * (height + top + bottom) * (width + left + right)
     window = prod(layer.window)

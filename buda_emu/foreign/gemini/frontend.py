@@ -113,19 +113,14 @@ def _read_layer(path: str, name: str, entry: Any) -> Layer:
     dtypes = [_read_texts(path, name, content, key) for key in ("input_dtype", "output_dtype")]
     if not shapes[1] or not dtypes[1] or not (shapes[0] or on_host):
         raise _error(path, name, "'input_shape', 'output_shape' and 'output_dtype' have an entry at least")
-    window = WINDOWS.get(operation)
-    if window:
-        height, width = _read_numbers(path, name, content, window, 2, 1)
-    else:
-        height, width = (1, 1)
-    if window:
-        down, right = _read_numbers(path, name, content, "stride", 2, 1)
-    else:
-        down, right = (1, 1)
-    if window:
-        a, b, c, d = _read_numbers(path, name, content, "padding", 4, 0)
-    else:
-        a, b, c, d = (0, 0, 0, 0)
+    window_key = WINDOWS.get(operation)
+    sizes: tuple[int, ...] = (1, 1)
+    steps: tuple[int, ...] = (1, 1)
+    paddings: tuple[int, ...] = (0, 0, 0, 0)
+    if window_key:
+        sizes = _read_numbers(path, name, content, window_key, 2, 1)
+        steps = _read_numbers(path, name, content, "stride", 2, 1)
+        paddings = _read_numbers(path, name, content, "padding", 4, 0)
     return Layer(
         name=name,
         operation=operation,
@@ -135,9 +130,9 @@ def _read_layer(path: str, name: str, entry: Any) -> Layer:
         input_dtype=dtypes[0],
         output_dtype=dtypes[1][0],
         previous=_read_texts(path, name, content, "previous_layer"),
-        window=(height, width),
-        stride=(down, right),
-        padding=(a, b, c, d),
+        window=(sizes[0], sizes[1]),
+        stride=(steps[0], steps[1]),
+        padding=(paddings[0], paddings[1], paddings[2], paddings[3]),
         content=content,
     )
 

@@ -33,7 +33,7 @@ class Scheduled:
         units = self.timing.units  # a tile has two SHAVEs: its queue orders starts only
         return happens_before(self.schedule, [n for n, unit in enumerate(units) if not unit.startswith("SHAVE_ACT")])
 
-    def completed(self, barrier: int) -> int:
+    def end_of_producers(self, barrier: int) -> int:
         """Return when the last producer of a barrier ended; -1 without any."""
         producers = self.program.barriers[barrier].producers
         return max((int(self.timing.end[task]) for task in producers), default=-1)

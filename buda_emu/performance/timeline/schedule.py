@@ -45,7 +45,7 @@ class Timing:
         """Return the share of the makespan for which each unit works, by the unit's number."""
         return self.busy() / max(self.makespan, 1)
 
-    def waited(self) -> Ints:
+    def waiting_times(self) -> Ints:
         """Return the time for which each task waited for objects after its unit was free."""
         order = np.lexsort((self.start, self.unit))
         free = np.zeros(len(order), np.int64)

@@ -174,7 +174,7 @@ class _Epoch:
         """Yield arrows along the critical path, and to each input of an op from the task that it waited for longest."""
         cause: list[int] = self._timing.cause.tolist()
         shown = {task: f"critical path, {self._why(task)}" for task in self._path if cause[task] >= 0}
-        waited: list[int] = self._timing.waited().tolist()
+        waited: list[int] = self._timing.waiting_times().tolist()
         longest: dict[tuple[int, int], int] = {}
         for task, unit in enumerate(self._timing.unit.tolist()):
             if waited[task] and cause[task] >= 0 and self._timing.units[unit] in self._ops:

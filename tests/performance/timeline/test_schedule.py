@@ -69,7 +69,7 @@ def test_a_pipeline_runs_at_the_pace_of_its_slowest_stage():
     # stage 0 fills the buffer of two and then waits for stage 1
     first = times(timing)[::3]
     assert first[:5] == [(0, 3), (3, 6), (13, 16), (23, 26), (33, 36)]
-    assert timing.waited()[6] == 7
+    assert timing.waiting_times()[6] == 7
     assert timing.held_by[6] >= 0
 
 

@@ -156,10 +156,10 @@ def set_exception_breakpoints(adapter: Adapter, arguments: Message) -> Message:
 
 def _filter_answer(name: str) -> Message:
     """Return the protocol's description of a filter that the editor has set."""
-    known = (ERROR_FILTER, *NAN_FILTERS)
-    if name in known:
+    filters = (ERROR_FILTER, *NAN_FILTERS)
+    if name in filters:
         return {"verified": True}
-    return {"verified": False, "message": f"no filter {name!r}{hint_in_parentheses(name, known)}"}
+    return {"verified": False, "message": f"no filter {name!r}{hint_in_parentheses(name, filters)}"}
 
 
 LAUNCH = (

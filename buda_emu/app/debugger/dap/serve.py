@@ -55,23 +55,23 @@ class Admission:
         oldest: socket.socket | None = None
         with self._changed:
             while len(self._strangers) >= MAX_STRANGERS and oldest is None:
-                now = time.monotonic()
-                oldest = self._closable(now)
+                moment = time.monotonic()
+                oldest = self._closable(moment)
                 if oldest is None:
                     first_moment = min(stranger.closable_from for stranger in self._strangers.values())
-                    self._changed.wait(first_moment - now)
+                    self._changed.wait(first_moment - moment)
             if oldest is not None:
                 del self._strangers[oldest]
             self._strangers[connection] = _Stranger(time.monotonic() + _SECONDS_TO_INITIALIZE)
         if oldest is not None:
             hang_up(oldest)
 
-    def _closable(self, now: float) -> socket.socket | None:
+    def _closable(self, moment: float) -> socket.socket | None:
         """Return the connection to close for another, the oldest that has not sent `initialize`, else the oldest of the
         others; None while each has time left."""
         for has_initialized in (False, True):
             for connection, stranger in self._strangers.items():
-                if stranger.has_initialized == has_initialized and stranger.closable_from <= now:
+                if stranger.has_initialized == has_initialized and stranger.closable_from <= moment:
                     return connection
         return None
 

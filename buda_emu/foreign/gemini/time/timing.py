@@ -85,7 +85,8 @@ STORE: Final = 30  # likewise beside those of a store
 FIRST_WEIGHT: Final = 89  # more for the first weight straight to the store; seen in assembler files only
 CONFIGURE: Final = 21  # cycles of a configuration (GEMINI 5)
 CONTROL: Final = 35  # 30 to 39 in the traces
-_KNEE, _SLOPE = 8000, 5300  # cycles of a transfer from which on it gets slower, and how much
+_KNEE = 8000  # cycles of a transfer from which on it gets slower
+_SLOPE = 5300  # cycles beyond these that take one more
 _MOST = 1e15  # cycles, and largest rate: below 2^53, so that float64 holds whole cycles exactly
 
 

@@ -1,7 +1,7 @@
 """Byte-addressed memory spaces, zero at first, the regions in them, and the conversion of bytes to arrays (VPUX 4)."""
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -24,6 +24,8 @@ memory of a small machine."""
 
 
 MOST_ADDRESS: Final = 1 << 48  # no chip has as much memory; sums of addresses fit int64
+_DRAWN_RANGES: Final[Mapping[str, tuple[int, int]]] = {"f": (-512, 513), "u": (0, 16), "i": (-8, 8)}
+"""The least integer of the default content, and the one after the largest, by numpy's letter for a kind of type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class Memory:
         """Return the region's bytes, writable, with shape [memory shape, bytes of an element]."""
         return self._view(region, 1)
 
-    def written(self, region: Region) -> Bytes:
+    def written_flags(self, region: Region) -> Bytes:
         """Return 1 for each byte of the region that was written, else 0; the shape is that of `view`."""
         return self._view(region, 2)
 
@@ -147,7 +149,7 @@ class Memory:
         """Store bytes to a region, in memory order, and mark them as written."""
         view = self.view(region)
         view[...] = data.reshape(view.shape)
-        self.written(region)[...] = 1
+        self.written_flags(region)[...] = 1
 
 
 def _merge_stretches(items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -247,7 +249,7 @@ class Watch:
         """Record a read of bytes that nothing wrote, the first one of each task."""
         if self.task < 0 or (self.unwritten and self.unwritten[-1].second == self.task) or not region.size:
             return
-        written = self.memory.written(region)
+        written = self.memory.written_flags(region)
         if written.all():
             return
         low, high = region.extent
@@ -366,12 +368,7 @@ def make_stimulus(function: str, index: int, of: Type) -> Array:
         shape = (of.compact_bytes,)
     else:
         shape = of.shape or ()
-    if kind.kind == "f":
-        low, high = (-512, 513)
-    elif kind.kind == "u":
-        low, high = (0, 16)
-    else:
-        low, high = (-8, 8)
+    low, high = _DRAWN_RANGES[kind.kind]
     values: Array = np.empty(shape, kind)
     flat = values.reshape(-1)
     for start in range(0, flat.size, _CHUNK):

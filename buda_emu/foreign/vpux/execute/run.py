@@ -116,7 +116,7 @@ class RunResult:
                 id=barrier.number,
                 producers=len(barrier.producers),
                 consumers=len(barrier.consumers),
-                completed=self.scheduled.completed(number),
+                completed=self.scheduled.end_of_producers(number),
             )
             for number, barrier in enumerate(self.scheduled.program.barriers)
         ]

@@ -372,5 +372,5 @@ def check_known_ops(program: Program) -> Iterator[Finding]:
             places.setdefault(op.name, op)
     for name, op in places.items():
         dialect = name.partition(".")[0]
-        hint = near(name, [known for known in OPS if known.partition(".")[0] == dialect])
+        hint = near(name, [op_name for op_name in OPS if op_name.partition(".")[0] == dialect])
         yield finding(program, op, f"{name} is neither checked nor run", hint)

@@ -349,7 +349,8 @@ class Hops:
 
     def _settle(self, hop: Hop, core: Core) -> Core:
         """Put a relay on a core, number it there, and return the core."""
-        hop.core, hop.number = core, self.account.place_relay(hop.id, core, hop.tiles)
+        hop.core = core
+        hop.number = self.account.place_relay(hop.id, core, hop.tiles)
         return core
 
     # Over links

@@ -68,7 +68,8 @@ class Links:
 
     def _side(self, chip: int, other: int) -> tuple[int, int]:
         """Return the direction of another chip: one step along x, else along y; (0, 0) if both have one place."""
-        (x, y, *_), (other_x, other_y, *_) = self.cluster.places[chip], self.cluster.places[other]
+        x, y, *_ = self.cluster.places[chip]
+        other_x, other_y, *_ = self.cluster.places[other]
         if other_x != x:
             return (1 if other_x > x else -1, 0)
         return (0, (other_y > y) - (other_y < y))

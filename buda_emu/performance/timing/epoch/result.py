@@ -25,7 +25,7 @@ class Cost:
     threads: tuple[float, ...] = (0.0, 0.0, 0.0)
     errors: tuple[tuple[str, float], ...] = ()
 
-    def as_timed(self, cycles: float) -> "Cost":
+    def with_cycles(self, cycles: float) -> "Cost":
         """Return the cost with the cycles that the timing gives an input, whose parts take whole cycles. All
         totals that are shown have these, so that no op takes longer than the pace that it sets; parts keep theirs."""
         if cycles == self.cycles:

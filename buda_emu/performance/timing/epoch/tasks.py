@@ -323,7 +323,7 @@ class EpochTasks:
             else:
                 pace = (ends[-1] - ends[0]) / (count - 1)
         beyond = (count - self._inputs) * (pace or 0.0)
-        waited = timing.waited()
+        waited = timing.waiting_times()
         return EpochTiming(
             graphs=temporal.graphs,
             inputs=count,
@@ -382,7 +382,7 @@ class EpochTasks:
         for_room = np.isin(held, self._freed[op.name])
         return OpTiming(
             op=op.name,
-            cost=self._costs[op.name].as_timed(active / self._inputs),
+            cost=self._costs[op.name].with_cycles(active / self._inputs),
             parts=parts,
             first_start=int(start[0]),
             first_end=int(end[parts - 1]),

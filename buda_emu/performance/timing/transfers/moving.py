@@ -105,7 +105,8 @@ class MovingPaths:
         """Note other rows and columns at which ops' grids begin; paths are not updated."""
         for name, (top, left) in places.items():
             number = self.number[name]
-            self._grids.top[number], self._grids.left[number] = top, left
+            self._grids.top[number] = top
+            self._grids.left[number] = left
 
     def weigh(self, places: Mapping[str, tuple[int, int]], few: float) -> "Move | None":
         """Move ops to `places` and return the edges that this touches, None if no edge does. Links whose load changes

@@ -173,21 +173,28 @@ def _path_between_grids(
     near_direction, far_direction = ("out of", "into") if writes else ("into", "out of")
     for cells, sources in sharing_groups(*alike, near.grid, far.grid):
         cores = tuple([near.places[cell] for cell in cells])
-        shares: dict[Core, float] = {}
-        for cell, share in sources:
-            place = far.places[cell]
-            shares[place] = shares.get(place, 0.0) + share
+        shares = _shares_by_core(sources, far)
         gathers = gathers or len(shares) > 1
         for place, share in shares.items():
             size = core_bytes * share
             for link in _links_to_place(chip, writes, cores, place, grid):
                 links[link] = links.get(link, 0.0) + size
             used = [Port("core", near_direction, chip, noc, *core) for core in cores]
-            used += [Port(kind, far_direction, chip, noc, *place)] if kind is not None else []
+            if kind is not None:
+                used.append(Port(kind, far_direction, chip, noc, *place))
             for port in used:
                 ports[port] = ports.get(port, 0.0) + size
             distance = max(distance, *(_distance(core, place) for core in cores))
     return Path(links, gathers and not writes, ports, distance)
+
+
+def _shares_by_core(sources: Iterable[tuple[int, float]], far: Cells) -> dict[Core, float]:
+    """Return the shares of the far cells added up by the core that each cell lies on."""
+    shares: dict[Core, float] = {}
+    for cell, share in sources:
+        place = far.places[cell]
+        shares[place] = shares.get(place, 0.0) + share
+    return shares
 
 
 def _distance(a: Core, b: Core) -> int:
@@ -249,7 +256,8 @@ def sharing_groups(
 def _overlaps(span: range, count: int, others: int) -> Iterator[tuple[int, float]]:
     """Yield the cells of a line of `others` cells that overlap the range `span` of a line of `count` cells, and their
     shares of it."""
-    first, last = span.start * others, span.stop * others  # in units of 1 / (count * others)
+    first = span.start * others  # in units of 1 / (count * others), as `last`
+    last = span.stop * others
     for cell in range(first // count, -(-last // count)):
         common = min(last, (cell + 1) * count) - max(first, cell * count)
         yield cell, common / (last - first)

@@ -238,7 +238,8 @@ def _unicast_traffic(
                 bank_loads[other] = bank_loads.get(other, 0.0) + share
             for link in route(0, noc, start, end, grid):
                 links[link] = links.get(link, 0.0) + share
-    first, last = cores[0], partners[0][-1]
+    first = cores[0]
+    last = partners[0][-1]
     same_order = len(cores) > 1 and len(set(partners)) == 1
     return Traffic(
         wraps=(first[0] != last[0], first[1] != last[1]),
@@ -254,9 +255,9 @@ def _unicast_traffic(
     )
 
 
-def _fullest(links: Mapping[Link, float], ways: tuple[str, str]) -> float:
+def _fullest(links: Mapping[Link, float], directions: tuple[str, str]) -> float:
     """Return the greatest load of links in these directions."""
-    return max((load for link, load in links.items() if link.way in ways), default=0.0)
+    return max((load for link, load in links.items() if link.way in directions), default=0.0)
 
 
 @lru_cache(256)
@@ -265,7 +266,9 @@ def _multicast_traffic(
 ) -> Traffic:
     """Return the load and reach of multicasts, seen from the core in the middle of the list. All that go to the same
     receivers wait for one another."""
-    core, receivers = cores[len(cores) // 2], partners[len(cores) // 2]
+    middle = len(cores) // 2
+    core = cores[middle]
+    receivers = partners[middle]
     return Traffic(
         wraps=(any(x != core[0] for x, _ in receivers), any(y != core[1] for _, y in receivers)),
         source=1.0,

@@ -196,9 +196,9 @@ class Settings:
                 content[name] = value
         return content
 
-    def arguments(self, taken: Container[str] | None = None) -> list[str]:
+    def arguments(self, names: Container[str] | None = None) -> list[str]:
         """Return the arguments of the command line for the settings that are not the default, with those of the
-        parameters that are among `taken`, all of them without it."""
+        parameters that are among `names`, all of them without it."""
         arguments: list[str] = []
         for option in ("precision", "expected", "compare", "seed", "arch", "threshold"):
             value = getattr(self, option)
@@ -211,7 +211,7 @@ class Settings:
         if self.allow_pickle:
             arguments.append("--allow-pickle")
         for name, value in dict(self.parameters).items():
-            if taken is not None and name not in taken:
+            if names is not None and name not in names:
                 continue
             arguments += ["--param", f"{name.removeprefix('$')}={value}"]
         return arguments
@@ -232,10 +232,10 @@ class Case:
     settings: Settings = field(default_factory=Settings)
     shares_reference: bool = False  # with other netlists, whose tensors lie in the same folder
 
-    def command(self, taken: Container[str] | None = None) -> str:
-        """Return the command that tests this netlist again. `taken` are the parameters that its programs take, None
+    def command(self, parameters: Container[str] | None = None) -> str:
+        """Return the command that tests this netlist again. `parameters` are those that its programs take, None
         where they are not known."""
-        words = ["buda-emu", "test", self.name, *self.settings.arguments(taken)]
+        words = ["buda-emu", "test", self.name, *self.settings.arguments(parameters)]
         if self.reference is not None:
             words += ["--reference", self.reference.where]
         if self.defaults is not None:
