@@ -5,8 +5,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import field, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -17,21 +16,15 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters
-from buda_emu.emulator.inputs.feed import Feed, push
-from buda_emu.emulator.inputs.input_used import InputUsed
-from buda_emu.emulator.inputs.of_image import host_copies, image_args, image_queues
-from buda_emu.emulator.inputs.prepared import held_bytes, require_memory, require_runnable, try_walk
-from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
+from buda_emu.emulator.inputs.feed import Feed
+from buda_emu.emulator.inputs.of_image import image_args
 from buda_emu.emulator.op_errors.op_apart import Moments
-from buda_emu.emulator.options import memory_of, with_memory
-from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.load import NetlistResult, check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.netlist.test_config import TestConfig, merge_defaults, read_defaults, read_test_config
 from buda_emu.netlist.test_names import section_doubts
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
-from buda_emu.spec.precision import Precision
 from buda_emu.spec.test_config import Comparison
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
@@ -45,7 +38,6 @@ from buda_emu.support.errors import (
     UnsupportedError,
 )
 from buda_emu.support.progress import SendKernel, do_nothing
-from buda_emu.support.records import dataclass
 from buda_emu.testing.verify.comparison import (
     Flags,
     Floats,
@@ -57,27 +49,21 @@ from buda_emu.testing.verify.comparison import (
     tiles_that_hold,
 )
 from buda_emu.testing.verify.doubts import comparison_doubts, device_doubts, reference_doubts
-from buda_emu.testing.verify.op_by_op import run_pair
 from buda_emu.testing.verify.result import (
     CaseResult,
-    FirstBad,
-    OpResult,
     OutputDetail,
     OutputFigures,
     OutputResult,
     PerformanceResult,
     Status,
     TilePlace,
-    refusals,
     rounding_warnings,
 )
+from buda_emu.testing.verify.runs.case_runs import Runs, model_output_of, outside_entries, runs_of
 from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished_result
 
 if TYPE_CHECKING:
     from buda_emu.emulator.image.device_image import DeviceImage
-    from buda_emu.emulator.image.model_io import ModelOutput
-    from buda_emu.emulator.inputs.host_parts import HostParts
-    from buda_emu.testing.coverage.run_features import Noting
 
 
 PICTURE_CELLS: Final = 64  # most cells of a heat map in each direction
@@ -208,162 +194,6 @@ class _Picture:
         return OutputDetail(self._error, self._cell, tuple(bins))
 
 
-Arrays = Mapping[str, NDArray[Any]]
-_COPIES: Final = 5  # of an output in memory: observed, expected, and those that comparing them takes
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """The results of the runs: outputs as the host reads them, and the figures of ops where they were asked for."""
-
-    observed: Arrays
-    expected: Arrays
-    inputs: tuple[InputUsed, ...]
-    ops: tuple[OpResult, ...] = ()
-    first_bad: FirstBad | None = None
-    outside: frozenset[str] = frozenset()  # outputs whose expected entries come from outside
-    float32: Callable[[], Arrays] | None = None  # runs once more, in precision "ideal"
-    image: "DeviceImage | None" = None
-    exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-
-
-def _require_memory(
-    netlist: Netlist,
-    bodies: Sequence[Program],
-    parameters: Mapping[str, str],
-    feed: Feed,
-    settings: Settings,
-    compared: Sequence[str],
-) -> int | None:
-    """Return the bytes that each machine may use beside the copies of outputs; `compared` are the outputs that are
-    compared. Raises UnsupportedError where the run needs more."""
-    steps = try_walk(netlist, bodies, parameters)
-    machines = 1
-    if settings.per_op:
-        machines = 2
-    queue_bytes = {}
-    if steps is not None:
-        queue_bytes = held_bytes(netlist, steps)
-    beside = _COPIES * sum(queue_bytes.get(name, 0) for name in compared) // machines + host_copies(feed.image)
-    return require_memory(
-        netlist, steps, memory_of(settings.machine), machines=machines, beside=beside, queues=image_queues(feed.image)
-    )
-
-
-def runs_of(
-    netlist: Netlist,
-    bodies: Sequence[Program],
-    parameters: Mapping[str, str],
-    feed: Feed,
-    case: Case,
-    compared: Sequence[str],
-) -> Runs:
-    """Run programs in both precisions, on the inputs of `feed`, and return the outputs of `compared`. Expected outputs
-    that come from outside are not computed. Raises the errors of a run."""
-    settings = case.settings
-    reference = case.reference
-    require_runnable(netlist, bodies)
-    limit = _require_memory(netlist, bodies, parameters, feed, settings, compared)
-    machine = with_memory(settings.machine, limit)
-    inputs: list[InputUsed] = []
-    parts = _host_parts(feed, case)
-    noted: list[Noting] = []
-
-    def note(emulator: Emulator) -> None:
-        """Note the features that a machine's run exercises, where coverage is asked for."""
-        if settings.coverage:
-            from buda_emu.testing.coverage.run_features import Noting  # a costly import
-
-            noted.append(Noting(emulator))
-
-    def exercised_features() -> Mapping[str, tuple[str, ...]]:
-        """Return the features that the last noted run exercised, none without coverage."""
-        if noted:
-            return noted[-1].exercised_features
-        return {}
-
-    def fill(emulator: Emulator) -> None:
-        """Push all inputs into a machine."""
-        inputs[:] = push(emulator, feed.blocks())
-
-    def once(precision: Precision) -> Arrays:
-        """Run the programs in a precision and return the compared outputs."""
-        with refusals(precision), Emulator(netlist, precision, **machine) as emulator:
-            note(emulator)
-            if parts is not None:
-                result = parts.on(emulator, parameters, settings.seed)
-                inputs[:] = result.inputs
-                return {name: array for name, array in result.entries.items() if name in compared}
-            fill(emulator)
-            for body in bodies:
-                emulator.run(body.name, parameters)
-            return emulator.outputs(queues=compared)
-
-    if settings.per_op:
-
-        def results_of_op(name: str) -> NDArray[Any] | None:
-            """Return the results of an op from outside, None where there are none."""
-            if reference is None:
-                return None
-            op = netlist.ops[name]
-            tensor = tensors(reference, name, op.out_df, op.blocking.element_shape)
-            if tensor is not None:
-                return tensor.array
-            return None
-
-        pair = run_pair(
-            netlist,
-            fill,
-            [(body.name, parameters) for body in bodies],
-            precision=settings.precision,
-            expected=settings.expected,
-            reference=results_of_op,
-            threshold=settings.threshold,
-            note=note,
-            **machine,
-        )
-        return Runs(
-            observed=pair.observed,
-            expected=pair.expected,
-            inputs=tuple(inputs),
-            ops=pair.ops,
-            first_bad=pair.first_bad,
-            image=feed.image,
-            exercised=exercised_features(),
-        )
-    outside: frozenset[str] = frozenset()
-    if reference is not None:
-        outside = frozenset(name for name in compared if _outside_entries(netlist.queues[name], reference, feed.image))
-    expected: Arrays = {}
-    if len(outside) < len(compared):
-        expected = once(settings.expected)
-    float32 = None
-    if outside and settings.precision != "ideal":
-        float32 = partial(once, "ideal")
-    observed = once(settings.precision)
-    return Runs(
-        observed,
-        expected,
-        tuple(inputs),
-        outside=outside,
-        float32=float32,
-        image=feed.image,
-        exercised=exercised_features(),
-    )
-
-
-def _host_parts(feed: Feed, case: Case) -> "HostParts | None":
-    """Return the host parts of an image whose host computes between programs. Raises UnsupportedError for settings
-    that such an image cannot be tested with."""
-    if feed.image is None or feed.image.plan is None:
-        return None
-    if case.settings.per_op or case.settings.programs or case.reference is not None:
-        raise UnsupportedError("an image with host parts is tested whole: without --per-op, --program and --reference")
-    from buda_emu.emulator.inputs.host_parts import HostParts  # imports the libraries that the host computes with
-
-    return HostParts(feed.image)
-
-
 def with_float32(
     outputs: tuple[OutputResult, ...], netlist: Netlist, config: TestConfig, runs: Runs, case: Case
 ) -> tuple[OutputResult, ...]:
@@ -385,36 +215,13 @@ def with_float32(
     return tuple(completed)
 
 
-def _model_output(image: "DeviceImage | None", queue: str) -> "ModelOutput | None":
-    """Return the output of the model that a queue holds, for an image that `buda-emu compile` wrote; else None."""
-    if image is None or image.model is None:
-        return None
-    return image.model.by_queue.get(queue)
-
-
-def _outside_entries(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
-    """Return entries from outside and their source, None where there are none. A model's output may have the model's
-    own shape."""
-    output = _model_output(image, queue.name)
-    if output is not None:
-        model_array = whole_array(reference, queue.name)
-        if model_array is not None:
-            entries = output.in_queue(model_array.array, queue.blocking.element_shape)
-            if entries is not None:
-                return entries, model_array.source
-    tensor = tensors(reference, queue.name, queue.df, queue.blocking.element_shape)
-    if tensor is not None:
-        return (tensor.array, tensor.source)
-    return None
-
-
 def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
     """Compare one output; where there are more or fewer expected than observed entries, the first of them."""
     comparison = config.comparison(queue.name)
     observed = runs.observed[queue.name]
     outside = None
     if case.reference is not None:
-        outside = _outside_entries(queue, case.reference, runs.image)
+        outside = outside_entries(queue, case.reference, runs.image)
     expected, source = outside or (runs.expected[queue.name], case.settings.expected)
     entries = min(len(observed), len(expected))
     if not entries:
@@ -424,7 +231,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         source += f" (first {entries} of {len(observed)} observed, {len(expected)} expected entries)"
     observed = observed[:entries]
     expected = expected[:entries]
-    model_output = _model_output(runs.image, queue.name)
+    model_output = model_output_of(runs.image, queue.name)
     model_shape: tuple[int, ...] = ()
     if model_output is not None:
         observed = model_output.alone(observed)
