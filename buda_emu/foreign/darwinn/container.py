@@ -174,14 +174,15 @@ def _chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] |
     elements = chips_value.items()
     if elements is None:
         raise ValueError("key 6 is not a vector")
+    packages = 1
     packages_value = values.get(_MORE)
-    packages = 1 + sum(1 for _ in (packages_value.items() if packages_value is not None else None) or ())
+    if packages_value is not None:
+        packages += sum(1 for _ in packages_value.items() or ())
     chips: list[int] = []
     for element in elements:
+        chip = None
         if element.type == flexbuffer.INT:
             chip = element.integer()
-        else:
-            chip = None
         if chip is None:
             raise ValueError(f"chip {len(chips)} is not a signed integer")
         chips.append(chip)

@@ -2,8 +2,9 @@
 7). First the tensors that each core holds are collected with their lifetimes, then they get addresses, then the
 schedule is written."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final, Literal
 
 from buda_emu.foreign.gemini.boxes import ORIGIN, Box, fills, hull
@@ -84,27 +85,25 @@ def _input_residents(index: Index, works: Sequence[Workload]) -> Iterator[Reside
             origin = operand.box.lower
             placed = [(source, _to_operand_coordinates(source, origin)) for source in shown[-1][1].source]
             for group in _group_into_tensors(placed):
-                makers = [
-                    index.outputs_by_id.get(source.transfer_id) for source, _box in group if source.type == "core"
-                ]
-                local_indices = [
-                    producer.work.index
-                    for producer in makers
-                    if producer is not None and producer.work.core == work.core
-                ]
                 bounds = hull(box for _source, box in group)
                 sources = tuple((source, box.within(bounds)) for source, box in group)
                 box = bounds.within(bounds)
-                first = min([shown[0][0], work.index, *local_indices])
                 yield Resident(
                     kind="input",
                     box=box,
                     size=fmap_bytes(box, INT8),
-                    first=first,
+                    first=min([shown[0][0], work.index, *_local_producers(index, work, group)]),
                     last=work.index,
                     sources=sources,
                     reader=work.index,
                 )
+
+
+def _local_producers(index: Index, work: Workload, group: Iterable[tuple[Source, Box]]) -> list[int]:
+    """Return the indices of the workloads of the same core that produce parts of a tensor."""
+    transfers = [source.transfer_id for source, _box in group if source.type == "core"]
+    producers = [index.outputs_by_id.get(transfer) for transfer in transfers]
+    return [producer.work.index for producer in producers if producer is not None and producer.work.core == work.core]
 
 
 def _to_operand_coordinates(source: Source, origin: Sequence[int]) -> Box:
@@ -149,18 +148,11 @@ def _is_one_tensor(pieces: PlacedSources) -> bool:
 def _weight_residents(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
     """Yield the weights that a core's workloads use, resident from the first snapshot that shows or uses them to the
     last. Raises ProgramError for a weight that does not come from DRAM."""
-    lives: dict[int, list[int]] = {}
     readers: dict[int, Workload] = {}
     for work in works:
-        for number in work.weight.transfer_id if work.weight else ():
-            lives.setdefault(number, []).append(work.index)
+        for number in _weight_transfers(work):
             readers.setdefault(number, work)
-    for work in works:
-        for tensor in work.buffer:
-            for number in tensor.transfer_id if tensor.type == "weight" else ():
-                if number in lives:
-                    lives[number].append(work.index)
-    for number, at in lives.items():
+    for number, at in _weight_lives(works).items():
         out = index.outs.get(number)
         if out is None:
             raise ProgramError(f"{readers[number]}: its weight {number} does not come from DRAM")
@@ -184,6 +176,28 @@ def _weight_residents(index: Index, works: Sequence[Workload]) -> Iterator[Resid
             sources=((source, box),),
             layer_name=readers[number].layer_name,
         )
+
+
+def _weight_transfers(work: Workload) -> Sequence[int]:
+    """Return the ids of the transfers that bring a workload's weight; none for one without a weight."""
+    if work.weight is None:
+        return ()
+    return work.weight.transfer_id
+
+
+def _weight_lives(works: Sequence[Workload]) -> dict[int, list[int]]:
+    """Return, by the transfer of each weight that a workload uses, the indices of the workloads that use it or whose
+    snapshot shows it."""
+    lives: dict[int, list[int]] = {}
+    for work in works:
+        for number in _weight_transfers(work):
+            lives.setdefault(number, []).append(work.index)
+    for work in works:
+        shown = chain.from_iterable(tensor.transfer_id for tensor in work.buffer if tensor.type == "weight")
+        for number in shown:
+            if number in lives:
+                lives[number].append(work.index)
+    return lives
 
 
 def weight_box(channels: Box, bits: int) -> Box:
@@ -353,33 +367,15 @@ class _Writer:
         """Return the JSON object of a workload: one tile, one ring region, and the tensors that its snapshot shows."""
         items = self.placed[work.core]
         sizes = [fmap_bytes(piece.box, INT8) for piece in work.ofmap]
-        read = work.ifmap[0].box if work.ifmap else work.box
-        tile = {
-            "ofmap_lower": list(work.box.lower),
-            "ofmap_upper": list(work.box.upper),
-            "ifmap_lower": list(read.lower),
-            "ifmap_upper": list(read.upper),
-            "tile_padding_tblr": [0, 0, 0, 0],
-            "single_tile_time_pred": work.time,
-        }
         content: dict[str, Any] = {
             "workload_id": work.workload_id,
             "layer_name": work.layer_name,
             "layer_type": "pe" if work.layer_type in _PE else "vp",
             "workload": [list(work.box.lower), list(work.box.upper)],
             "time": work.time,
-            "tile_info": {"tile_num_0": tile},
+            "tile_info": {"tile_num_0": _tile(work)},
             "tile_padding_tblr": [0, 0, 0, 0],
-            "ifmap": [
-                {
-                    "transfer_id": [source.transfer_id for source, _box in resident.sources],
-                    "size": resident.size,
-                    **_int8(),
-                    **_corners(resident.box),
-                }
-                for resident in items
-                if resident.reader == work.index
-            ],
+            "ifmap": [_operand(resident) for resident in items if resident.reader == work.index],
             "ofmap": [
                 {
                     "transfer_id": piece.transfer_id,
@@ -396,7 +392,7 @@ class _Writer:
             "ring_buffer_info": [[0, self.buffersize]],
             "wl0_buffer": None,
         }
-        ids = work.weight.transfer_id if work.weight else ()
+        ids = _weight_transfers(work)
         for resident in items:
             if resident.kind == "weight" and resident.sources[0][0].transfer_id in ids:
                 content["weight"] = {"transfer_id": list(ids), "size": resident.size, **_corners(resident.box)}
@@ -448,6 +444,29 @@ def write_schedule(ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]
 def _corners(box: Box) -> dict[str, list[int]]:
     """Return the keys of a box in a JSON object."""
     return {"lower": list(box.lower), "upper": list(box.upper)}
+
+
+def _tile(work: Workload) -> dict[str, Any]:
+    """Return the JSON object of the only tile of a workload."""
+    read = work.ifmap[0].box if work.ifmap else work.box
+    return {
+        "ofmap_lower": list(work.box.lower),
+        "ofmap_upper": list(work.box.upper),
+        "ifmap_lower": list(read.lower),
+        "ifmap_upper": list(read.upper),
+        "tile_padding_tblr": [0, 0, 0, 0],
+        "single_tile_time_pred": work.time,
+    }
+
+
+def _operand(resident: Resident) -> dict[str, Any]:
+    """Return the JSON object of an operand."""
+    return {
+        "transfer_id": [source.transfer_id for source, _box in resident.sources],
+        "size": resident.size,
+        **_int8(),
+        **_corners(resident.box),
+    }
 
 
 def _int8() -> dict[str, int]:

@@ -33,10 +33,32 @@ def run_lines(ir: IR, figures: "RunFigures") -> Iterator[str]:
     for text in figures.models:
         yield f"model: {text}"
     yield ""
+    yield _table_of_cores(figures)
+    dram = figures.dram
+    yield ""
+    yield (
+        f"DRAM: {plural(dram.items, 'transfer')}, {dram.loaded:,} bytes loaded, {dram.stored:,} stored, busy "
+        f"{percent(dram.utilisation)} of the time"
+    )
+    if len(ir.cores) > 1:
+        yield f"NoC: {figures.noc_bytes:,} bytes over links"
+    yield _describe_peak(ir, figures)
+    if figures.races is not None:
+        count = len(figures.races)
+        yield f"L2 accesses: {plural(count, 'race')}" if count else "L2 accesses: every pair is kept apart by waits"
+        yield from (f"  {text}" for text in figures.races[:_LAYERS])
+    yield ""
+    layers = [
+        (row.layer, f"{row.workloads:,}", f"{row.cycles:,}", f"{row.waited:,}") for row in figures.layers[:_LAYERS]
+    ]
+    yield table(("slowest layers", "workloads", "cycles", "waited before"), layers, (1, 2, 3))
+
+
+def _table_of_cores(figures: "RunFigures") -> str:
+    """Return the table of the cores: the cycles in which each computes, waits, and has nothing left to do."""
+    waits: list[str] = []
     if figures.cores:
         waits = list(figures.cores[0].waits)
-    else:
-        waits = []
     heads = ("core", "compute", *(f"wait: {name}" for name in waits), "after", "of the total")
     rows = [
         (
@@ -48,32 +70,19 @@ def run_lines(ir: IR, figures: "RunFigures") -> Iterator[str]:
         )
         for row in figures.cores
     ]
-    yield table(heads, rows, range(1, len(heads)))
-    dram = figures.dram
-    yield ""
-    yield (
-        f"DRAM: {plural(dram.items, 'transfer')}, {dram.loaded:,} bytes loaded, {dram.stored:,} stored, busy "
-        f"{percent(dram.utilisation)} of the time"
+    return table(heads, rows, range(1, len(heads)))
+
+
+def _describe_peak(ir: IR, figures: "RunFigures") -> str:
+    """Return the line about the fullest L2, which a schedule without addresses does not have."""
+    peak = figures.peak
+    if peak is None:
+        return "L2: not checkable: no addresses"
+    top = ir.buffersize or 1
+    return (
+        f"L2: {peak.bytes:,} of {top:,} bytes ({percent(min(peak.bytes / top, 1))}) at most, core {peak.core} workload "
+        f"{peak.workload_id} ({peak.layer})"
     )
-    if len(ir.cores) > 1:
-        yield f"NoC: {figures.noc_bytes:,} bytes over links"
-    if figures.peak is not None:
-        top = ir.buffersize or 1
-        yield (
-            f"L2: {figures.peak.bytes:,} of {top:,} bytes ({percent(min(figures.peak.bytes / top, 1))}) at most, core "
-            f"{figures.peak.core} workload {figures.peak.workload_id} ({figures.peak.layer})"
-        )
-    else:
-        yield "L2: not checkable: no addresses"
-    if figures.races is not None:
-        count = len(figures.races)
-        yield f"L2 accesses: {plural(count, 'race')}" if count else "L2 accesses: every pair is kept apart by waits"
-        yield from (f"  {text}" for text in figures.races[:_LAYERS])
-    yield ""
-    layers = [
-        (row.layer, f"{row.workloads:,}", f"{row.cycles:,}", f"{row.waited:,}") for row in figures.layers[:_LAYERS]
-    ]
-    yield table(("slowest layers", "workloads", "cycles", "waited before"), layers, (1, 2, 3))
 
 
 def difference_lines(differences: "TraceDifferences") -> Iterator[str]:
@@ -163,18 +172,8 @@ def comparison_lines(comparison: "Comparison") -> Iterator[str]:
         )
     ]
     yield table(("", "first", "second", "change"), rows, (1, 2, 3))
-    changed = [row for row in comparison.layers if row.differs]
     yield ""
-    if not changed:
-        yield f"all {len(comparison.layers)} layers take the same time and move the same bytes"
-    else:
-        heads = ("layer", "cycles", "", "change", "waited", "", "change", "bytes", "", "change")
-        shown = sorted(changed, key=lambda row: -abs((row.cycles[1] or 0) - (row.cycles[0] or 0)))
-        yield table(
-            heads,
-            [(row.layer, *_pair(row.cycles), *_pair(row.waited), *_pair(row.moved)) for row in shown],
-            range(1, 10),
-        )
+    yield _layer_changes(comparison)
     if comparison.prefetches:
         yield ""
         yield table(
@@ -184,6 +183,17 @@ def comparison_lines(comparison: "Comparison") -> Iterator[str]:
                 for row in comparison.prefetches
             ],
         )
+
+
+def _layer_changes(comparison: "Comparison") -> str:
+    """Return the table of the layers that differ, those whose cycles change most first; a sentence if none does."""
+    changed = [row for row in comparison.layers if row.differs]
+    if not changed:
+        return f"all {len(comparison.layers)} layers take the same time and move the same bytes"
+    heads = ("layer", "cycles", "", "change", "waited", "", "change", "bytes", "", "change")
+    shown = sorted(changed, key=lambda row: -abs((row.cycles[1] or 0) - (row.cycles[0] or 0)))
+    rows = [(row.layer, *_pair(row.cycles), *_pair(row.waited), *_pair(row.moved)) for row in shown]
+    return table(heads, rows, range(1, 10))
 
 
 def _pair(pair: "tuple[int | None, int | None]") -> tuple[str, str, str]:

@@ -420,7 +420,7 @@ def _find_gap(entries: Sequence[Json], size: int) -> int | None:
         for begin, end in sorted(used):
             if begin >= at + size:
                 break
-            at = max(at, end) if end > at else at
+            at = max(at, end)
         if at + size <= high:
             return at
     return None

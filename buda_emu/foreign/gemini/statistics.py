@@ -144,17 +144,7 @@ def _count_by_layer(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
 
 def _count_layer(index: Index, plan: Plan, works: Sequence[Workload], sent: int) -> LayerBytes:
     """Return the counts of one layer's workloads, of which `sent` bytes go to other cores."""
-    read_ids = set(chain.from_iterable(work.reads for work in works))
-    output_ids = {piece.transfer_id for piece in chain.from_iterable(work.ofmap for work in works)}
-    cores = {work.core for work in works} | {-1}
-    moved = {"load": 0, "weight": 0, "store": 0}
-    for transfer in plan.queue:
-        if transfer.kind == "store":
-            counts = transfer.transfer_id in output_ids
-        else:
-            counts = transfer.transfer_id in read_ids and transfer.core in cores
-        if counts:
-            moved[transfer.kind] += transfer.bytes
+    moved = _bytes_moved(plan, works)
     loaded = moved["load"] + moved["weight"]
     return LayerBytes(
         layer=works[0].layer_name,
@@ -166,6 +156,22 @@ def _count_layer(index: Index, plan: Plan, works: Sequence[Workload], sent: int)
         macs=sum(count_macs(index, work) for work in works),
         reuse=sum(_bytes_read(index, work) for work in works) / loaded if loaded else None,
     )
+
+
+def _bytes_moved(plan: Plan, works: Sequence[Workload]) -> dict[str, int]:
+    """Return the bytes between DRAM and the cores that workloads load, load as weights and store, by kind."""
+    read_ids = set(chain.from_iterable(work.reads for work in works))
+    output_ids = {piece.transfer_id for piece in chain.from_iterable(work.ofmap for work in works)}
+    cores = {work.core for work in works} | {-1}
+    moved = {"load": 0, "weight": 0, "store": 0}
+    for transfer in plan.queue:
+        if transfer.kind == "store":
+            counts = transfer.transfer_id in output_ids
+        else:
+            counts = transfer.transfer_id in read_ids and transfer.core in cores
+        if counts:
+            moved[transfer.kind] += transfer.bytes
+    return moved
 
 
 def _count_accesses(index: Index, plan: Plan) -> dict[str, int]:

@@ -12,7 +12,7 @@ from buda_emu.foreign.vpux.execute.memory import Event, make_stimulus, regions_o
 from buda_emu.foreign.vpux.execute.run import RunResult, run
 from buda_emu.foreign.vpux.kernels import Kernel
 from buda_emu.foreign.vpux.model import VpuxFile
-from buda_emu.foreign.vpux.program import Program
+from buda_emu.foreign.vpux.program import Buffer, Program
 from buda_emu.foreign.vpux.schedule import Duration, one_step
 from buda_emu.performance.timeline import Hazard
 from buda_emu.support.checker.text import plural
@@ -182,17 +182,7 @@ def _group_by_task(result: RunResult) -> dict[int, list[Event]]:
 
 def _find_writer(second: RunResult, output: OutputDifference) -> list[Difference]:
     """Return the last task that wrote the differing byte of an output."""
-    program = second.scheduled.program
-    if program.returned:
-        if output.output < len(program.returned):
-            buffer = program.buffer(program.returned[output.output])
-        else:
-            buffer = None
-    else:
-        if output.output < len(program.outputs):
-            buffer = program.buffers[program.outputs[output.output]]
-        else:
-            buffer = None
+    buffer = _output_buffer(second.scheduled.program, output.output)
     if buffer is None or output.first < 0 or not buffer.type.is_laid_out or buffer.type.bits % 8:
         return []
     region = regions_of(buffer)[0]
@@ -213,6 +203,17 @@ def _find_writer(second: RunResult, output: OutputDifference) -> list[Difference
                     )
                 ]
     return [Difference(f"nothing wrote byte {output.byte} of output {output.output}")]
+
+
+def _output_buffer(program: Program, number: int) -> Buffer | None:
+    """Return the buffer of an output: a result that the function returns, or an output argument where it returns none;
+    None for a number that the function does not have."""
+    if program.returned:
+        if number < len(program.returned):
+            return program.buffer(program.returned[number])
+    elif number < len(program.outputs):
+        return program.buffers[program.outputs[number]]
+    return None
 
 
 def _describe_access(result: RunResult, task: int, event: Event, text: str) -> Difference:

@@ -60,18 +60,22 @@ def element(name: str) -> Element | None:
 _known: dict[str, Element | None] = {}
 
 
+def _make_quantised(name: str) -> Element | None:
+    """Return a quantised type, None if that of its storage is unknown."""
+    storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
+    inner = None
+    if storage:
+        inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:])
+    if inner is None:
+        return None
+    return Element(name=name, kind="quant", bits=inner.bits, code=inner.code, numpy=inner.numpy)
+
+
 def _make_element(name: str) -> Element | None:
     """Return the type that a name denotes, None for an unknown one. A quantised type has width and code of its
     storage."""
     if name.startswith("!quant."):
-        storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
-        if storage:
-            inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:])
-        else:
-            inner = None
-        if inner is None:
-            return None
-        return Element(name=name, kind="quant", bits=inner.bits, code=inner.code, numpy=inner.numpy)
+        return _make_quantised(name)
     if name.startswith("f8"):
         return Element(name=name, kind="float", bits=8, code=_CODES["f8"], numpy="uint8")
     if name in _HOST_FLOATS:

@@ -249,12 +249,7 @@ class Program:
                 self._place_result(op, (f"Const{constants}",), 0)
                 constants += 1
             elif op.name in ALLOC_OPS:
-                of = op.types[0] if op.types else None
-                if of is not None and of.space:
-                    suffix = f"@{of.space}"
-                else:
-                    suffix = ""
-                self._place_result(op, (f"Alloc{allocations}{suffix}",), 0)
+                self._place_result(op, (f"Alloc{allocations}{_space_suffix(op)}",), 0)
                 allocations += 1
             elif op.name == "VPURT.DeclareBuffer":
                 self._place_result(op, declared_spaces(op), op.integer("offset", 0))
@@ -381,6 +376,13 @@ def declared_spaces(op: Op) -> tuple[str, ...]:
         else:
             index = (0,)
     return tuple(f"CMX{n}" for n in index)
+
+
+def _space_suffix(op: Op) -> str:
+    """Return the memory space of what an op allocates as part of a name, `@CMX_NN`; "" if its type has none."""
+    if op.types and op.types[0].space:
+        return f"@{op.types[0].space}"
+    return ""
 
 
 def _static_spaces(op: Op) -> tuple[str, ...]:

@@ -56,18 +56,11 @@ def run_verb(args: argparse.Namespace) -> int:
     """Replay the requests, print and write the report, compute outputs by the reference. Exit code 2 where the driver
     fails a request."""
     packages = [darwinn.load(name) for name in args.file]
-    outputs: list[Output] = []
-    if args.reference is not None:
-        outputs = _compute(args, packages[0])
-        if args.requests is None:
-            if args.json:
-                say_json({"outputs": outputs})
-            return 0
-    elif args.input or args.whole or args.output:
-        raise HostError(
-            "outputs need a --reference, the uncompiled .tflite: the Edge TPU's instructions are not public, and no "
-            "outputs are invented"
-        )
+    outputs = _compute_outputs(args, packages[0])
+    if args.reference is not None and args.requests is None:
+        if args.json:
+            say_json({"outputs": outputs})
+        return 0
     replay = darwinn.replay(
         packages,
         _requests(args.requests, len(packages)),
@@ -88,6 +81,19 @@ def run_verb(args: argparse.Namespace) -> int:
         if not args.json:
             say(f"report: {args.report / 'replay.html'}")
     return 0
+
+
+def _compute_outputs(args: argparse.Namespace, package: Package) -> list[Output]:
+    """Return the outputs that the reference computes for a package, none without one. Raises HostError for arguments
+    that need a reference."""
+    if args.reference is not None:
+        return _compute(args, package)
+    if args.input or args.whole or args.output:
+        raise HostError(
+            "outputs need a --reference, the uncompiled .tflite: the Edge TPU's instructions are not public, and no "
+            "outputs are invented"
+        )
+    return []
 
 
 def _picture_paths(args: argparse.Namespace) -> list[Path]:

@@ -234,15 +234,20 @@ class Maps:
             step = 4
         runs = self._runs()
         if step == element_bytes and len(runs) == 1 and self.ytile[0] == self.ytile[-1]:
-            across = len(self.xtile) * self.z
-            for y in range(len(self.ytile)):
-                if self.index(y, 0) != self.index(0, 0) + y * across:
-                    return f"row {y} does not follow the row before it, and all is copied at once"
+            row = self._first_row_apart()
+            if row is not None:
+                return f"row {row} does not follow the row before it, and all is copied at once"
         for start, end in runs:
             for x in range(start + 1, end):
                 if not self._follows(start, x, (x - start) * step, size):
                     return f"column {x} is not {x - start} steps of {step} bytes after column {start}"
         return ""
+
+    def _first_row_apart(self) -> int | None:
+        """Return the first row that does not follow the row before it without a gap; None if all do."""
+        across = len(self.xtile) * self.z
+        first = self.index(0, 0)
+        return next((y for y in range(len(self.ytile)) if self.index(y, 0) != first + y * across), None)
 
     def _follows(self, start: int, x: int, distance: int, size: int) -> bool:
         """Return whether, in every row, column `x` is `distance` bytes after column `start` of the same tile id."""

@@ -404,11 +404,12 @@ def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
     if not index.ir.form.addressed:
         return
     without_room = {number for _work, _place, number, _why in _outputs_without_room(index)}
+    left_out = {*index.outs, *index.duplicate_ids, *without_room}
     for work in index.ir.workloads():
         for ifmap in work.ifmap:
             for number in ifmap.transfer_id:
                 output = index.outputs_by_id.get(number)
-                if output is None or number in index.outs or number in index.duplicate_ids or number in without_room:
+                if output is None or number in left_out:
                     continue
                 if output.work.core == work.core and output.work.index < work.index:
                     yield from _check_resident(index, work, output.work, number, f"{ifmap.place}/transfer_id")

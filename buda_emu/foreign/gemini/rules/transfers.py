@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.frontend import Network
 from buda_emu.foreign.gemini.index import Index, WorkloadOutput
-from buda_emu.foreign.gemini.model import DramIn, DramOut, Workload
+from buda_emu.foreign.gemini.model import DramIn, DramOut, Ofmap, Workload
 from buda_emu.support.checker import Finding
 
 
@@ -233,20 +233,29 @@ def check_reader_names(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a workload that is not among the destinations of a feature map that it reads (G017). Transfers with a
     destination that does not exist are left out, and workloads whose operands G016 or G044 reports."""
     for number, works in index.readers.items():
-        producer = index.producer(number)
-        if producer is None or number in index.duplicate_ids or number in index.ids_sent_nowhere:
+        if number in index.duplicate_ids or number in index.ids_sent_nowhere:
             continue
-        if isinstance(producer, DramOut):
-            record = producer
-        else:
-            record = producer.piece
-        if isinstance(record, DramOut) and record.type == "weight":
+        record = _feature_map_record(index, number)
+        if record is None:
             continue
         named = {(to.core_id, to.workload_id) for to in record.destination}
         for work in works:
             if (work.core, work.workload_id) not in named and not _has_faulty_reads(index, work):
                 problem = f"{work} reads transfer {number} and is not among its destinations"
                 yield Finding(f"{record.place}/destination", problem)
+
+
+def _feature_map_record(index: Index, number: int) -> DramOut | Ofmap | None:
+    """Return the record that lists the destinations of a feature map; None for a transfer that nothing produces, and
+    for weights."""
+    producer = index.producer(number)
+    if producer is None:
+        return None
+    if not isinstance(producer, DramOut):
+        return producer.piece
+    if producer.type == "weight":
+        return None
+    return producer
 
 
 def _has_faulty_reads(index: Index, work: Workload) -> bool:

@@ -258,12 +258,11 @@ def check_tile_ranges(index: Index, network: Network | None) -> Iterator[Finding
 )  # fmt: skip
 def check_predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
     """Report a workload that reads other layers than those before it in the network, constants aside (G082)."""
-    for work in index.ir.workloads() if network is not None else ():
-        if network is not None:
-            layer = network.layers.get(work.layer_name)
-        else:
-            layer = None
-        if network is None or layer is None or index.reads_missing_transfer(work):
+    if network is None:
+        return
+    for work in index.ir.workloads():
+        layer = network.layers.get(work.layer_name)
+        if layer is None or index.reads_missing_transfer(work):
             continue
         read = _layers_read(index, work)
         expected = sorted(network.operands(layer))

@@ -2,7 +2,7 @@
 (`serialize`)."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
@@ -17,6 +17,7 @@ from buda_emu.foreign.vpux.arguments import UnpackedTensor, unpack
 from buda_emu.foreign.vpux.comparison import Comparison, compare
 from buda_emu.foreign.vpux.execute.invocation import make_invocations
 from buda_emu.foreign.vpux.execute.run import BarrierResult, RunResult, TaskResult, run
+from buda_emu.foreign.vpux.model import Function, VpuxDiagnostic
 from buda_emu.foreign.vpux.program import Program, callee, entry_point
 from buda_emu.foreign.vpux.report import (
     Pressure,
@@ -161,22 +162,7 @@ RUN: Final = Columns[tuple[RunResult, str]](
 def args_verb(args: argparse.Namespace) -> int:
     """Print the argument buffers that kernels are called with. Exit code 2 for a document that is refused, or a
     task without a kernel."""
-    document = load(args.file)
-    if document.functions:
-        unreadable = []
-    else:
-        unreadable = check_document(document, args.arch)
-    if unreadable:
-        function = None
-    else:
-        function = document.function(args.function, args.split)
-    if function is None:
-        findings = unreadable
-    else:
-        findings = check_function(function, args.arch)
-    errors = [buffer for buffer in findings if buffer.severity == "error"]
-    if errors or function is None:
-        raise VpuxError(render(errors), errors)
+    function = _function_without_errors(args)
     buffers = list(_decode_buffers(function, args))
     if not buffers:
         raise HostError(_explain_no_buffer(Program(function, args.arch), args.task))
@@ -184,16 +170,38 @@ def args_verb(args: argparse.Namespace) -> int:
         say_json({"arguments": buffers})
         return 0
     for buffer in buffers:
-        say(f"task {buffer['task']} ({buffer['kernel']}), run {buffer['run']}: {len(buffer['hex']) // 2} bytes")
-        for number, tensor in enumerate(buffer["tensors"]):
-            say(
-                f"  tensor {number}: {tensor['dtype']} at {tensor['address']:#010x}, dims {tensor['dims']}, strides "
-                f"{tensor['strides']} bits (both innermost first), order {tensor['order']:#x}"
-            )
-        say(f"  scalars: {buffer['scalars']}")
-        for start in range(0, len(buffer["hex"]), 64):
-            say(f"  {start // 2:04x}  {buffer['hex'][start : start + 64]}")
+        _print_buffer(buffer)
     return 0
+
+
+def _function_without_errors(args: argparse.Namespace) -> Function:
+    """Load the document and return the chosen function. Raises VpuxError with the errors of the function, or with those
+    of a document of which no function can be read."""
+    document = load(args.file)
+    findings: Sequence[VpuxDiagnostic] = ()
+    if not document.functions:
+        findings = check_document(document, args.arch)
+    if findings:
+        errors = [finding for finding in findings if finding.severity == "error"]
+        raise VpuxError(render(errors), errors)
+    function = document.function(args.function, args.split)
+    errors = [finding for finding in check_function(function, args.arch) if finding.severity == "error"]
+    if errors:
+        raise VpuxError(render(errors), errors)
+    return function
+
+
+def _print_buffer(buffer: "ArgumentBuffer") -> None:
+    """Print an argument buffer: its tensors, its scalars, and its bytes, 32 on a line."""
+    say(f"task {buffer['task']} ({buffer['kernel']}), run {buffer['run']}: {len(buffer['hex']) // 2} bytes")
+    for number, tensor in enumerate(buffer["tensors"]):
+        say(
+            f"  tensor {number}: {tensor['dtype']} at {tensor['address']:#010x}, dims {tensor['dims']}, strides "
+            f"{tensor['strides']} bits (both innermost first), order {tensor['order']:#x}"
+        )
+    say(f"  scalars: {buffer['scalars']}")
+    for start in range(0, len(buffer["hex"]), 64):
+        say(f"  {start // 2:04x}  {buffer['hex'][start : start + 64]}")
 
 
 class ArgumentBuffer(TypedDict):

@@ -179,12 +179,7 @@ def run(
     ProgramError for a deadlock (`rule` X040) or a fault (X045, X046, limits), HostError for wrong arguments.
     """
     limits = find_arch(arch)
-    unreadable = [entry for entry in document.splits if entry.error is not None and split in (None, entry.number)]
-    if unreadable and not [entry for entry in document.functions if split in (None, entry.split)]:
-        findings = [
-            entry for entry in check_document(document, arch) if entry.split in {part.number for part in unreadable}
-        ]
-        raise VpuxError(render(findings), findings)
+    _require_readable(document, split, arch)
     chosen = document.function(function, split)
     diagnostics = [entry for entry in check_function(chosen, arch) if entry.severity == "error"]
     if diagnostics:
@@ -193,6 +188,16 @@ def run(
     program = Program(chosen, limits)
     require_support(program, table)
     return _Run(program, table, duration, digests, memory_limit).run(inputs or {})
+
+
+def _require_readable(document: VpuxFile, split: int | None, arch: str) -> None:
+    """Raise VpuxError, with the findings of unreadable splits, if these leave no function to run: of all splits, or of
+    number `split`."""
+    unreadable = {part.number for part in document.splits if part.error is not None and split in (None, part.number)}
+    if not unreadable or any(split in (None, candidate.split) for candidate in document.functions):
+        return
+    findings = [finding for finding in check_document(document, arch) if finding.split in unreadable]
+    raise VpuxError(render(findings), findings)
 
 
 def require_support(program: Program, kernels: Mapping[str, Kernel]) -> None:
@@ -358,11 +363,17 @@ def _convert_input(array: Array, buffer: Buffer) -> Array:
     kind = np.dtype(element_type.numpy)
     if values.shape != shape:
         raise HostError(f"input {buffer.name} has shape {list(of.shape or ())}, not {list(values.shape)}")
-    if (
-        values.dtype != kind
-        and not (kind.kind == "f" and values.dtype.kind in "fiu")
-        and not (kind.kind in "iu" and values.dtype.kind in "iub")
-    ):
+    if not _is_convertible(values.dtype, kind):
         raise HostError(f"input {buffer.name} holds {kind}, not {values.dtype}")
     with np.errstate(over="ignore"):
         return values.astype(kind)
+
+
+def _is_convertible(before: np.dtype[Any], after: np.dtype[Any]) -> bool:
+    """Return whether numbers of one type may become those of another: floats from any numbers, integers from integers
+    and truth values."""
+    if before == after:
+        return True
+    if after.kind == "f":
+        return before.kind in "fiu"
+    return after.kind in "iu" and before.kind in "iub"

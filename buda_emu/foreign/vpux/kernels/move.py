@@ -53,28 +53,31 @@ def _gather(call: Call) -> Array:
     rank = call.integer("index_rank")
     if batch not in (0, 1) or not 0 <= rank <= indices.raw.ndim or batch > min(rank, dim):
         fail_op(f"{batch} batch dimensions and indices of rank {rank}")
-    at = indices.values.astype(np.int64)
-    lead = at.ndim - rank
-    if any(size != 1 for size in at.shape[:lead]):
-        fail_op(f"indices of shape {list(at.shape)} are not of rank {rank}")
-    at = at.reshape(at.shape[lead:])
-    size = data.shape[dim]
-    at = np.where(at < 0, at + size, at)
-    if at.size and (at.min() < 0 or at.max() >= size):
-        fail_op(f"an index is outside of {size} elements")
+    at = _positive_indices(indices.values.astype(np.int64), rank, data.shape[dim])
     if batch == 0:
         result = np.take(data.raw, at, axis=dim)
+    elif at.shape[0] != data.shape[0]:
+        fail_op(f"{at.shape[0]} batches of indices for {data.shape[0]} of data")
+    elif not data.shape[0]:
+        result = np.zeros(call.shapes[0], data.raw.dtype)
     else:
-        if at.shape[0] != data.shape[0]:
-            fail_op(f"{at.shape[0]} batches of indices for {data.shape[0]} of data")
-        parts = [np.take(data.raw[n], at[n], axis=dim - 1) for n in range(data.shape[0])]
-        if parts:
-            result = np.stack(parts)
-        else:
-            result = np.zeros(call.shapes[0], data.raw.dtype)
+        result = np.stack([np.take(data.raw[n], at[n], axis=dim - 1) for n in range(data.shape[0])])
     if result.size != int(np.prod(call.shapes[0])):
         fail_op(f"{list(result.shape)} gathered elements do not fit {list(call.shapes[0])}")
     return result.reshape(call.shapes[0])
+
+
+def _positive_indices(at: Array, rank: int, size: int) -> Array:
+    """Return indices into `size` elements, the negative ones counted from the beginning, with their last `rank`
+    dimensions alone. Raises ProgramError (X046) if another dimension is not 1, or for an index outside."""
+    lead = at.ndim - rank
+    if any(extent != 1 for extent in at.shape[:lead]):
+        fail_op(f"indices of shape {list(at.shape)} are not of rank {rank}")
+    at = at.reshape(at.shape[lead:])
+    at = np.where(at < 0, at + size, at)
+    if at.size and (at.min() < 0 or at.max() >= size):
+        fail_op(f"an index is outside of {size} elements")
+    return at
 
 
 def _topk(call: Call) -> tuple[Array, Array]:

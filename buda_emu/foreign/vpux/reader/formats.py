@@ -214,6 +214,14 @@ class FormatReader:
         name = self.scanner.need(VALUE, "a value")
         return Use(name, self.scope.get(name))
 
+    def _use_as(self) -> Use:
+        """Read one operand with the name that it has inside of the op, if any: `%a as %x`. Raises ReadError."""
+        use = self.use()
+        inner = None
+        if self.scanner.word("as"):
+            inner = Value(self.scanner.need(VALUE, "a value"), None)
+        return Use(use.name, use.value, None, inner)
+
     def uses(self) -> tuple[Use, ...]:
         """Read operands: `(%a as %x: T, %b as %y: T)`, `(%a, %b : T, T)` or without types. Raises ReadError."""
         scanner = self.scanner
@@ -222,12 +230,7 @@ class FormatReader:
         typed = 0
         while not scanner.sees(")"):
             if scanner.sees("%"):
-                use = self.use()
-                if scanner.word("as"):
-                    inner = scanner.need(VALUE, "a value")
-                else:
-                    inner = None
-                uses.append(Use(use.name, use.value, None, None if inner is None else Value(inner, None)))
+                uses.append(self._use_as())
                 behind = scanner.take(":")
             else:
                 behind = typed > 0
