@@ -217,11 +217,7 @@ class Mutator:
         Often the queue that an op fills gets it, too.
         """
         value = self._draw_hint(key)
-        maps: list[nodes.Mapping] = []
-        for owner, at in self.pairs:
-            name, content = owner.pairs[at]
-            if (text_of(name) == "attributes") == (key in ATTRIBUTES) and isinstance(content, nodes.Mapping):
-                maps.append(content)
+        maps = self._maps_that_may_have(key)
         target = self.draw.pick(maps or [owner for owner, _ in self.pairs])
         targets = [target]
         name = self.map_names.get(id(target), "")
@@ -240,6 +236,15 @@ class Mutator:
                 owner.pairs = pairs
 
         return undo
+
+    def _maps_that_may_have(self, key: str) -> list[nodes.Mapping]:
+        """Return the maps of attributes for an attribute, all other maps under a key for a field."""
+        maps: list[nodes.Mapping] = []
+        for owner, at in self.pairs:
+            name, content = owner.pairs[at]
+            if (text_of(name) == "attributes") == (key in ATTRIBUTES) and isinstance(content, nodes.Mapping):
+                maps.append(content)
+        return maps
 
     def _draw_hint(self, key: str) -> nodes.Node:
         """Return a value that the example has for a key."""

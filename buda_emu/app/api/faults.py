@@ -203,14 +203,10 @@ def faults(
     subject = _subject_of(source)
     if not subject.contents:
         subject = subject.with_contents()
-    numbers = [fault.number for fault in settings.given] or list(range(budget.count))
-    if not numbers:
-        raise HostError(f"faults: a budget of {budget.count} faults injects none")
+    numbers = _fault_numbers(settings, budget)
     make_bench = Maker(subject, settings)
     bench = make_bench()
-    effect_of = {effect.fault.number: effect for effect in known}
-    for effect in effect_of.values():
-        _require_of_campaign(effect, bench)
+    effect_of = _effects_by_number(known, bench)
     report_effects = done or do_nothing
     report_progress = progress or do_nothing
     stop = _CampaignEnd(numbers, bench.strata, budget)
@@ -226,17 +222,40 @@ def faults(
             report_progress(len(effect_of), len(numbers), seconds)
             if stop.is_reached(effect_of, seconds):
                 break
-    netlist = bench.trace.netlist
     counted = tuple(effect_of[number] for number in numbers[: stop.count] if number in effect_of)
+    is_finished = len(counted) == len(numbers) or stop.count is not None
+    return _campaign_of(bench, subject.precision, counted, is_finished)
+
+
+def _fault_numbers(settings: Settings, budget: Budget) -> list[int]:
+    """Return the numbers of all faults of a campaign. Raises HostError if there are none."""
+    numbers = [fault.number for fault in settings.given] or list(range(budget.count))
+    if not numbers:
+        raise HostError(f"faults: a budget of {budget.count} faults injects none")
+    return numbers
+
+
+def _effects_by_number(effects_before: Iterable[Effect], bench: Bench) -> dict[int, Effect]:
+    """Return the effects of an interrupted campaign by the numbers of their faults. Raises UnknownEffectError for one
+    that is not of this campaign."""
+    effect_of = {effect.fault.number: effect for effect in effects_before}
+    for effect in effect_of.values():
+        _require_of_campaign(effect, bench)
+    return effect_of
+
+
+def _campaign_of(bench: Bench, precision: Precision, counted: tuple[Effect, ...], is_finished: bool) -> Campaign:
+    """Return the result of a campaign with the effects that count."""
+    netlist = bench.trace.netlist
     return Campaign(
         netlist=netlist.path,
         arch=netlist.arch_name,
-        precision=subject.precision,
-        seed=settings.seed,
+        precision=precision,
+        seed=bench.settings.seed,
         settings={**bench.settings.as_json(), "given": bench.settings.given},
         effects=counted,
         bit_hours=bench.bit_hours,
-        finished=len(counted) == len(numbers) or stop.count is not None,
+        finished=is_finished,
         strata=bench.strata,
         costs=bench.costs(),
         left_out=bench.left_out,

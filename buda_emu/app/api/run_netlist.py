@@ -106,7 +106,7 @@ def run_netlist(
     if workers is not None and workers.alone:
         workers = None
     if workers is not None:
-        machine = with_memory(Machine(threads=machine.get("threads") or 1), memory_of(machine))
+        machine = _machine_of_worker(machine)
     if image and readout == "host":
         image.check_outputs()
     bytes_of_inputs = 0
@@ -145,12 +145,8 @@ def run_netlist(
         arrays={},
     )
     if image is not None and image.plan is not None:
-        if readout != "host" or programs or workers is not None:
-            raise HostError(
-                "run: an image with host parts is run whole, by its plan: without --program, --readout and --workers"
-            )
+        _require_whole_run(readout, programs, workers)
         return run_by_plan(image, ready, report, inputs=folder, progress=progress)
-
     execution = _Execution(
         ready=ready,
         precision=precision,
@@ -172,6 +168,19 @@ def run_netlist(
         outputs=tuple(outputs),
         arrays=execution.arrays,
     )
+
+
+def _machine_of_worker(machine: Machine) -> Machine:
+    """Return how the machine of a worker computes: on one thread by default."""
+    return with_memory(Machine(threads=machine.get("threads") or 1), memory_of(machine))
+
+
+def _require_whole_run(readout: Readout, programs: Sequence[str], workers: "Workers | None") -> None:
+    """Raise HostError for options that an image with host parts cannot be run with."""
+    if readout != "host" or programs or workers is not None:
+        raise HostError(
+            "run: an image with host parts is run whole, by its plan: without --program, --readout and --workers"
+        )
 
 
 def _fit_to_inputs(

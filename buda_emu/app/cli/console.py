@@ -61,13 +61,7 @@ class Console:
     def end(self, run: "TestRun", known_netlists: "frozenset[str]") -> None:
         """Print everything that did not pass, except for `known_netlists` (those that fail as the baseline expects),
         then the summary and the closing line. With -q the first netlists stand for all."""
-        self._progress.clear()
-        if self._column:
-            say()
-        if self._compiled and not self._args.quiet:
-            from buda_emu.app.cli.kernels import say_compilations  # with numpy
-
-            say_compilations(self._progress, self._compiled)
+        self._end_progress()
         reported = [case for case in run.cases if case.netlist not in known_netlists]
         shown = [case for case in reported if self._shows(case, len(run.cases))]
         if self._args.quiet:
@@ -80,6 +74,16 @@ class Console:
         has_failed = any(case.status not in ("passed", "skipped") for case in run.cases)
         colour: Style = "red" if has_failed else "green"
         say(current().paint(f"== {testing.closing_line(run)} ==", colour))
+
+    def _end_progress(self) -> None:
+        """Clear the bar, or end the line of characters, and say how many kernels were compiled."""
+        self._progress.clear()
+        if self._column:
+            say()
+        if self._compiled and not self._args.quiet:
+            from buda_emu.app.cli.kernels import say_compilations  # with numpy
+
+            say_compilations(self._progress, self._compiled)
 
     def _summary(self, run: "TestRun", reported: "Sequence[CaseResult]") -> bool:
         """Print a line for each of these cases that did not pass, passed without showing much, or was skipped, and the

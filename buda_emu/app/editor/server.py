@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlparse
 
@@ -326,21 +326,23 @@ def _register_name_features(server: NetlistServer) -> None:
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:  # pyright: ignore[reportUnusedFunction]
         """Return where the name under the cursor is defined, None if nowhere in this text."""
         uri, text, name = at(params)
-        if name is not None:
-            target = text.names.definition(name)
-        else:
-            target = None
-        if target is not None:
-            return lsp.Location(uri, server.name_range(uri, target))
-        return None
+        if name is None:
+            return None
+        target = text.names.definition(name)
+        if target is None:
+            return None
+        return lsp.Location(uri, server.name_range(uri, target))
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location]:  # pyright: ignore[reportUnusedFunction]
         """Return all places of the name under the cursor, its definition only if the client wants it."""
         uri, text, name = at(params)
-        places = text.names.same(name) if name is not None else []
-        selected = [place for place in places if params.context.include_declaration or not place.defines]
-        return [lsp.Location(uri, server.name_range(uri, place)) for place in selected]
+        if name is None:
+            return []
+        places = text.names.same(name)
+        if not params.context.include_declaration:
+            places = [place for place in places if not place.defines]
+        return [lsp.Location(uri, server.name_range(uri, place)) for place in places]
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:  # pyright: ignore[reportUnusedFunction]
@@ -403,20 +405,10 @@ def _register_edit_features(server: NetlistServer) -> None:
     async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:  # pyright: ignore[reportUnusedFunction]
         """Return the quick fixes of the findings on the selected lines, and an action that makes all safe fixes of
         the text, as far as the client asked for these kinds."""
-        uri = params.text_document.uri
-        text = server.text(uri)
-        fixes = [(finding, finding.fix) for finding in text.fixable if finding.fix is not None]
         requested = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
         kinds = [_kind_text(kind) for kind in requested]
-        code_actions: list[lsp.CodeAction] = []
-        if any(kind.startswith("quickfix") for kind in kinds):
-            lines = range(params.range.start.line + 1, params.range.end.line + 2)
-            code_actions += [_quick_fix(server, uri, finding, fix) for finding, fix in fixes if finding.line in lines]
-        is_fix_all_requested = any("source.fixAll".startswith(kind) for kind in kinds)
-        if is_fix_all_requested and any(fix.safe for _, fix in fixes):
-            edit = line_edits(uri, text.text, text.after_safe_fixes())
-            code_actions.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
-        return code_actions
+        lines = range(params.range.start.line + 1, params.range.end.line + 2)
+        return _code_actions(server, params.text_document.uri, kinds, lines)
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     async def formatting(  # pyright: ignore[reportUnusedFunction]
@@ -433,6 +425,21 @@ def _register_edit_features(server: NetlistServer) -> None:
         if after != text:
             return [*(line_edits(uri, text, after).changes or {}).get(uri, [])]
         return []
+
+
+def _code_actions(server: NetlistServer, uri: str, kinds: Sequence[str], lines: range) -> list[lsp.CodeAction]:
+    """Return the actions of these kinds: the quick fixes of findings on `lines`, which count from 1, and all safe fixes
+    of the text at once, if it has any."""
+    text = server.text(uri)
+    fixes = [(finding, finding.fix) for finding in text.fixable if finding.fix is not None]
+    code_actions: list[lsp.CodeAction] = []
+    if any(kind.startswith("quickfix") for kind in kinds):
+        code_actions += [_quick_fix(server, uri, finding, fix) for finding, fix in fixes if finding.line in lines]
+    is_fix_all_requested = any("source.fixAll".startswith(kind) for kind in kinds)
+    if is_fix_all_requested and any(fix.safe for _, fix in fixes):
+        edit = line_edits(uri, text.text, text.after_safe_fixes())
+        code_actions.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
+    return code_actions
 
 
 def _kind_text(kind: "lsp.CodeActionKind | str") -> str:

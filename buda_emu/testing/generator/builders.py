@@ -214,16 +214,14 @@ def reduce(draft: NetlistDraft, op_type: str) -> None:
     else:
         attributes |= {"m_k": m_k, "u_kt": u_kt}
         formats = draw_formats(draft, sums=m_k > 1)
+        shape = (t, rows, cols)
+        source = shape
         if "r" in dim:
-            down = many
-        else:
-            down = rows
+            shape = (t, 1, shape[2])
+            source = (t, many, source[2])
         if "c" in dim:
-            across = many
-        else:
-            across = cols
-        shape = (t, 1 if "r" in dim else rows, 1 if "c" in dim else cols)
-        source = (t, down, across)
+            shape = (t, shape[1], 1)
+            source = (t, source[1], many)
         accepted = operand_formats(draft)
     if draft.graph.family == "a" and formats.acc == "Float32":  # NETLIST V039
         formats = Formats(formats.out, formats.intermed, "Float16")

@@ -52,16 +52,9 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
         draw_operand(draft, (t * summed, rows, inner), operand_formats(draft)),
         draw_operand(draft, (t * summed, inner, cols), operand_formats(draft), transposed=not gradient),
     ]
-    attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
-    if summed > 1:
-        attributes |= {"accumulate": True, "z": summed}
     if bias:
-        attributes["bias"] = True
         sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
-    if draw.sometimes(10, "sfpu_op"):
-        attributes["sfpu_op"] = "gelu"
-    if draw.sometimes(10, "min_buffer_input"):
-        attributes["min_buffer_input"] = draw.integer(0, 1)
+    attributes = _dense_attributes(draft, m_k, u_kt, summed, bias)
     formats = _sums_in_l1(draft, formats, attributes)
     attributes |= extras(draft)
     blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
@@ -69,6 +62,20 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
     positive = all(source.value.positive for source in sources) and not changes_sign
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
     draft.add(op_type, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
+
+
+def _dense_attributes(draft: NetlistDraft, m_k: int, u_kt: int, summed: int, bias: bool) -> dict[str, object]:
+    """Return the attributes of a product that adds up `summed` slices along t, with others drawn now and then."""
+    attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
+    if summed > 1:
+        attributes |= {"accumulate": True, "z": summed}
+    if bias:
+        attributes["bias"] = True
+    if draft.draw.sometimes(10, "sfpu_op"):
+        attributes["sfpu_op"] = "gelu"
+    if draft.draw.sometimes(10, "min_buffer_input"):
+        attributes["min_buffer_input"] = draft.draw.integer(0, 1)
+    return attributes
 
 
 def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, object]) -> Formats:

@@ -42,15 +42,8 @@ def draw_operand(
     unpad = Pad()
     if shaped:
         shape, pad, tms = _draw_padding(draft, shape)
-    steps = 0
     if shaped:
-        steps = draw.integer(0, _MOST_STEPS)
-    for _ in range(steps):
-        may_transpose = transposed and draft.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
-        choices = list(_sources(draft, shape, may_transpose))
-        if choices:
-            tm, shape = draw.pick(choices)
-            tms.insert(0, tm)
+        shape = _draw_tms(draft, shape, tms, transposed)
     if shaped and draw.chance(5):
         unpad = Pad(rt=draw.integer(0, 1), ct=draw.integer(0, 1))
         shape = (shape[0], shape[1] + unpad.rt, shape[2] + unpad.ct)
@@ -64,6 +57,19 @@ def draw_operand(
         if not source.startswith("own"):
             draft.graph.values.append(value)
     return Operand(value, tuple(tms), unpad, pad)
+
+
+def _draw_tms(draft: NetlistDraft, shape: Shape, tms: list[Tm], transposed: bool) -> Shape:
+    """Put TMs in front of `tms`, up to _MOST_STEPS, with `transposed` at most one transpose among all, and return the
+    shape from which they make `shape`."""
+    draw = draft.draw
+    for _ in range(draw.integer(0, _MOST_STEPS)):
+        may_transpose = transposed and draft.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
+        choices = list(_sources(draft, shape, may_transpose))
+        if choices:
+            tm, shape = draw.pick(choices)
+            tms.insert(0, tm)
+    return shape
 
 
 def _draw_padding(draft: NetlistDraft, shape: Shape) -> tuple[Shape, Pad, list[Tm]]:

@@ -293,7 +293,6 @@ class Trace:
         number of a node, only this reader sees the spoilt value, as its operand number `operand`. `guard` is applied to
         each result of an op that may differ. Raises the errors that an op raises.
         """
-        nodes = self.nodes
         arithmetic = self.arithmetic
         differ: dict[int, Value] = {}
         if seen_by is None:
@@ -303,13 +302,13 @@ class Trace:
         queued = set(queue)
         computed = 0
         while queue:
-            node = nodes[heappop(queue)]
-            inputs = [differ[source] if source in differ else nodes[source].value for source in node.inputs]
+            node = self.nodes[heappop(queue)]
             value = node.value
-            if node.number == seen_by:
-                (spoil,) = spoils.values()
-                inputs[operand] = spoil(inputs[operand])
             if node.number == seen_by or not differ.keys().isdisjoint(node.inputs):
+                inputs = [differ[source] if source in differ else self.nodes[source].value for source in node.inputs]
+                if node.number == seen_by:
+                    (spoil,) = spoils.values()
+                    inputs[operand] = spoil(inputs[operand])
                 value = self._compute(node, inputs)
                 computed += 1
             if seen_by is None and node.number in spoils:

@@ -251,9 +251,7 @@ def _sweep(args: argparse.Namespace) -> int:
     rows = [point.row() for point in points]
     names = list(axes)
     if not args.quiet:
-        say(sweep_table(points, names, same_work=set(names) <= set(AXES)))
-        if "board" in axes and not is_model(args.file) and any(point.problem for point in points):
-            say_lines(prose(another_placement("NAME")))
+        _print_sweep(args, points, names)
     if args.csv is not None:
         write_printable(args.csv, csv_text(rows))
     if args.chart is not None:
@@ -265,6 +263,13 @@ def _sweep(args: argparse.Namespace) -> int:
     if all(point.problem for point in points):
         return Exit.REFUSED
     return Exit.OK
+
+
+def _print_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequence[str]) -> None:
+    """Print the table of a sweep, and a hint where a netlist, whose cores have their places, does not fit a board."""
+    say(sweep_table(points, axes, same_work=set(axes) <= set(AXES)))
+    if "board" in axes and not is_model(args.file) and any(point.problem for point in points):
+        say_lines(prose(another_placement("NAME")))
 
 
 def _write_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequence[str]) -> None:

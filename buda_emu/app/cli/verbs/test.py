@@ -56,9 +56,7 @@ def main(args: argparse.Namespace) -> int:
             return Exit.OK
     names, note = _select_netlists(args)
     cases = make_cases(args, names)
-    baseline = open_baseline(
-        args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
-    )
+    baseline = open_baseline(args, "test", _compared_settings(args))
     refuse_other_coverage(args)
     if args.report is not None:
         make_folder(args.report)  # before the run, so that no result is lost
@@ -95,6 +93,11 @@ def main(args: argparse.Namespace) -> int:
     if code == Exit.OK and not is_covered:
         return Exit.DIFFERS
     return code
+
+
+def _compared_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that have to be the same for a baseline and a run."""
+    return {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
 
 
 def _complain_of_unused(args: argparse.Namespace, results: list[CaseResult]) -> bool:

@@ -337,7 +337,7 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
     sparse tiles and encoding the host fills."""
     op = situation.op
     cycles_before = situation.op_cycles
-    if op is None or cycles_before is None or not op.attributes.identity or len(op.grid_loc) != 2 or op.grid_transpose:
+    if op is None or cycles_before is None or not _is_plain_identity(op):
         return
     queues = _encoding_queues(situation, op)
     if queues is None:
@@ -364,6 +364,11 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
             gain=(cycles_before - cycles_after) / max(count - op.blocking.cells, 1),
             host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",
         )
+
+
+def _is_plain_identity(op: Op) -> bool:
+    """Return whether an op is an identity matmul on a rectangle of worker cores that is not transposed."""
+    return op.attributes.identity and len(op.grid_loc) == 2 and not op.grid_transpose
 
 
 def _row_cuts(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:

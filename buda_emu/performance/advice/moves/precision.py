@@ -69,19 +69,24 @@ def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Pr
     narrow = _NARROWER.get(before)
     if narrow is None:
         return
-    names = {name}
     edits: list[Edit] = []
     if queue is not None:
         edits.append(Edit("queue", name, ("df",), narrow))
     if queue is None or not queue.host_fed:
-        producer = netlist.ops.get(queue.input if queue is not None else name)
+        producer = _producer(netlist, queue, name)
         if producer is None or producer.out_df != before:
             return
         edits += _producer_edits(netlist, producer, narrow, queue)
-        names |= {edit.name for edit in edits}
-    edits += _reader_edits(netlist, names, narrow)
+    edits += _reader_edits(netlist, {edit.name for edit in edits}, narrow)
     sentence = f"{name} in {narrow} instead of {before}"
     yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=cycles)
+
+
+def _producer(netlist: Netlist, queue: Queue | None, name: str) -> Op | None:
+    """Return the op that fills a queue, without a queue the op of this name; None if there is none."""
+    if queue is not None:
+        name = queue.input
+    return netlist.ops.get(name)
 
 
 def _producer_edits(netlist: Netlist, producer: Op, narrow: str, queue: Queue | None) -> Iterator[Edit]:

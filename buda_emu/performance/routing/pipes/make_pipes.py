@@ -269,18 +269,18 @@ class PipeMaker:
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
         if link_buffers := self._on_links(op, producer, None if in_turn else only, outputs):
             return self._cores_on_links(op, name, producer, link_buffers, outputs)
-        sender_multicasts = False
-        if producer is not None and len(outputs) == 1 and only is not None:
-            sender_multicasts = self._beside(op, name, producer) is not None
-        sender = None
-        if only is not None and (sender_multicasts or not in_turn):
-            sender = ((producer or op).target_device, *core_of(producer or op, *only))
+        if only is None:
+            return [_entry_core(op, dest, how.noc1) for dest in pipe.dests], -1
+        source = producer or op
+        source_core = (source.target_device, *core_of(source, *only))
+        if producer is not None and len(outputs) == 1 and self._beside(op, name, producer) is not None:
+            return [source_core for _ in pipe.dests], -1
         turn_cores: list[tuple[int, int, int]] = []
         for dest in pipe.dests:
-            if sender is not None and (sender_multicasts or not _is_multicast(op, dest)):
-                turn_cores.append(sender)
+            if in_turn or _is_multicast(op, dest):
+                turn_cores.append(_entry_core(op, dest, how.noc1))
             else:
-                turn_cores.append((op.target_device, *core_of(op, *_entry(op, dest, how.noc1))))
+                turn_cores.append(source_core)
         return turn_cores, -1
 
     def _only_core_in_l1(self, op: Op, index: int, read: list[int], producer: Op | None) -> Place | None:
@@ -457,9 +457,9 @@ def _is_multicast(op: Op, dest: tuple[int, int]) -> bool:
     return any(place == ALL and size > 1 for place, size in zip(dest, sizes, strict=True))
 
 
-def _entry(op: Op, dest: tuple[int, int], noc1: bool) -> Place:
-    """Return row and column of the receiver in the reader's grid, for a whole row or column the end at which the NoC
-    enters it: the first core, over NoC 1 the last."""
+def _entry_core(op: Op, dest: tuple[int, int], noc1: bool) -> tuple[int, int, int]:
+    """Return the receiver's core, by chip, row and column; for a whole row or column of the reader's grid the end at
+    which the NoC enters it: the first core, over NoC 1 the last."""
     row, column = (max(place, 0) for place in dest)
     if noc1:
         rows, columns = op.blocking.grid_size
@@ -467,7 +467,7 @@ def _entry(op: Op, dest: tuple[int, int], noc1: bool) -> Place:
             row = rows - 1
         if dest[1] == ALL:
             column = columns - 1
-    return row, column
+    return (op.target_device, *core_of(op, row, column))
 
 
 def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, Hop]) -> Iterator[Buffer]:

@@ -138,6 +138,10 @@ class Nocs:
         op = self.epoch.ops.get(draft.reader)
         if op is None or draft.to_relay or is_ethernet(op):
             return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
+        return self._to_workers(draft, op, last)
+
+    def _to_workers(self, draft: Draft, op: Op, last: dict[tuple[str, int], _Seen]) -> Route:
+        """Return the route of a pipe that brings an operand to worker cores, and enter it in `last`."""
         shared = self._multicast_of(op, draft.operand)
         is_multicast = len(draft.outputs[0]) > 1
         noc1 = shared.noc1

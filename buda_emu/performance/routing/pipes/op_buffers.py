@@ -239,10 +239,9 @@ class OpBuffers:
                     shared = -1
                 self.made[id] = self._output(op, out, id, core, shared, passes, shared_fields)
             for place, (intermediate_id, intermediate) in enumerate(zip(intermediate_ids, intermediates, strict=True)):
+                extra: dict[str, Any] = {}
                 if op.gradient_op:
                     extra = self._gradient_fields(op, cell, place)
-                else:
-                    extra = {}
                 operand = INTERMEDIATE_OPERAND + len(intermediates) - 1 - place
                 self.core[intermediate_id] = core
                 self.made[intermediate_id] = _intermediate(

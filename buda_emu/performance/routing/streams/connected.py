@@ -60,18 +60,19 @@ class BufferNode:
         self.kernel_input = operand in _INPUTS or self.intermediate
         self.kernel_output = operand in _OUTPUTS
         self.relay = operand in _RELAYS
-        streaming = buffer.dram_buf_streaming
-        self.in_dram = (
-            buffer.dram_io_flag
-            and buffer.q_slots > 0
-            and not (buffer.dram_buf_flag or streaming or buffer.write_dram_buf_flag)
-        )
-        prefetched = buffer.dram_buf_flag and not streaming and not self.intermediate
+        self.in_dram = _is_in_dram(buffer)
+        prefetched = buffer.dram_buf_flag and not buffer.dram_buf_streaming and not self.intermediate
         self.post_tm = prefetched and buffer.prefetch_type == POST_TM
         self.pre_tm = prefetched and not self.post_tm
         self.dram_input = (self.in_dram or prefetched) and not buffer.untilized_output
         self.reads_dram = self.dram_input and not self.pre_tm
         self.in_l1 = not self.reads_dram and not self.in_dram
+
+
+def _is_in_dram(buffer: Buffer) -> bool:
+    """Return whether a buffer is a queue in DRAM: one with slots, and without the flags of other buffers in DRAM."""
+    accessed_otherwise = buffer.dram_buf_flag or buffer.dram_buf_streaming or buffer.write_dram_buf_flag
+    return buffer.dram_io_flag and buffer.q_slots > 0 and not accessed_otherwise
 
 
 Inputs = tuple[tuple[BufferNode, int], ...]
