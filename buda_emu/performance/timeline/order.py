@@ -161,8 +161,8 @@ class _Signals:
 
 
 def _signals_of_objects(schedule: Schedule, chains: Collection[int]) -> list[_Signals]:
-    """Return the signals to each object. Those of a unit of `chains` come one after the other, any other task stands
-    for itself."""
+    """Return, for each object, the tasks that give it tokens. Tasks of a unit of `chains` are one chain, in order; any
+    other task is a chain by itself."""
     signals = [_Signals(schedule.tokens_at_first(number)) for number in range(len(schedule.objects))]
     for task in range(len(schedule)):
         unit = schedule.unit_of(task)

@@ -128,8 +128,8 @@ class Draw:
         return replace(fault, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
 
     def _burst_of(self, number: int, random: Random) -> Fault | None:
-        """Draw a burst in memory; None where there is none to hit. A unit processes one datum after the other, so that
-        a stratum of units has one datum flipped."""
+        """Draw a burst in memory. For a stratum of units, which process one datum after the other, draw a flip of one
+        datum instead. None where nothing can be hit."""
         part = self._stratum(number)
         if part is None:
             return None
@@ -213,7 +213,8 @@ class Draw:
 
     @cached_property
     def _pairs(self) -> list[Node]:
-        """The second of each pair of entries that follow each other in a queue, where one of them is read."""
+        """Pairs of entries of one shape that follow each other in a queue and of which ops read one at least, each given
+        by its second entry."""
         last: dict[str, Node] = {}
         pairs: list[Node] = []
         for node in self.sites.entries:
@@ -225,7 +226,8 @@ class Draw:
 
     @cached_property
     def _losable(self) -> list[tuple[int, str, int]]:
-        """(inputs that ran before, queue, place between its pointers) of entries that the host or an op pushes."""
+        """The entries that may be lost when the host or an op pushes them, each as the number of inputs that ran before,
+        the queue, and the entry's place between its pointers."""
         queues = {node.queue for node in self.sites.entries}
         entries: list[tuple[int, str, int]] = []
         for queue, slots in self._trace.begun.items():
@@ -348,8 +350,7 @@ class Draw:
         )
 
     def _entry_of(self, node: Node) -> int:
-        """Return which of the values that its op or queue gets during the run a node of the trace is, counted from
-        0."""
+        """Return the position of a node's value among those that its op or queue gets during the run, from 0."""
         return self.sites.ordinals[node.number]
 
     def resolve(self, fault: Fault) -> Fault:

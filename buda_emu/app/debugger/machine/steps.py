@@ -42,7 +42,7 @@ class UserChange:
 
 
 class BreakpointTests(Protocol):
-    """Breakpoints, as the engine tests them."""
+    """The interface by which the engine asks where breakpoints may stop, and which of them do."""
 
     def forget(self) -> None:
         """Forget what was seen at the previous event, because the run stands at another moment."""

@@ -25,17 +25,17 @@ from buda_emu.spec.devices import device
 from buda_emu.spec.formats import tile_bytes
 
 TRANSFERS: Final = 7
-"""Streams of an Ethernet core that transfer between chips."""
+"""The most streams of an Ethernet core that transfer between chips."""
 RELAYS: Final = 31
-"""Relays of a core, at most."""
+"""The most relays of a core."""
 TILE_HEADERS: Final = 32 << 10
-"""Bytes for each size of tiles on a core but the first."""
+"""Bytes of headers that each size of tiles on a core takes, except for the first size."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipeNeeds:
-    """The needs of a pipe on the core that carries it out. `spread` is the streams of its gather; `held` is bytes of
-    its inputs beside buffers."""
+    """The needs of a pipe on the core that carries it out. `spread` is the number of streams among which its gather is
+    spread; `held` is the bytes of its inputs that it holds beside the buffers that it fills."""
 
     from_dram: bool = False
     to_dram: bool = False
@@ -47,8 +47,8 @@ class PipeNeeds:
 
 @dataclass(slots=True)
 class CoreBudget:
-    """The budget of one core: `use` as pipes count it, bytes of L1, sizes of tiles, relays, all buffers, transfers
-    between chips."""
+    """The resources of one core that are taken: `use` as pipes count it, `bytes` of L1 of at most `most_bytes`, the
+    `sizes` of its tiles in bytes, and the numbers of relays, of all buffers, and of transfers between chips."""
 
     most_bytes: int
     use: CoreUse = field(default_factory=CoreUse)
@@ -132,20 +132,22 @@ class CoreBudget:
 
 
 def choose_core(budgets: Collection[tuple[Core, CoreBudget]]) -> Core | None:
-    """Return the core for a relay that nothing else binds: one without op whose extra streams are all free, else one
-    without op, else any; None if `budgets` is empty. `budgets` has the cores that can take it, in order."""
+    """Return the core for a relay that may stand anywhere: the first one without an op whose extra streams are all
+    free, else the first one without an op, else the first. `budgets` has the cores with room for it; None if there are
+    none."""
     idle = [core for core, budget in budgets if not budget.has_op]
     free = [core for core, budget in budgets if not budget.has_op and budget.use.extra <= 0]
     return next(iter((*free, *idle, *(core for core, _ in budgets))), None)
 
 
 WORKER_BYTES: Final = 1499136 - (204 << 10)
-"""Of L1 for data buffers, of a worker core of wormhole_b0."""
+"""Bytes of L1 for data buffers, on a worker core of wormhole_b0."""
 HELD_TILES: Final = 4
-"""Of each input of a gather, and of a multicast."""
+"""Tiles that a multicast holds on its core."""
 READ_BYTES: Final = 64 << 10
-"""What is held of a queue that a relay reads in pieces; twice that where it is no more than `MOST_DOUBLED`."""
+"""The most bytes of a queue that a pipe into a relay holds, in whole pieces, unless a single piece is larger."""
 MOST_DOUBLED: Final = 100 << 10
+"""The most bytes that a pipe from DRAM holds if it holds everything twice; where that would be more, it does not."""
 
 
 class Account:

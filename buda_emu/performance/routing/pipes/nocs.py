@@ -26,7 +26,8 @@ HOST_CORE: Final = (255, 255)  # stands for the host, which is no core
 
 @dataclass(slots=True)
 class Route:
-    """The NoCs and virtual channels of a pipe."""
+    """The NoCs and virtual channels of a pipe: incoming from its sources to the core that carries it out, outgoing from
+    there to its receivers."""
 
     incoming: int = 0
     outgoing: int = 0
@@ -35,12 +36,12 @@ class Route:
     direct: bool = False
     ethernet: bool = False
     downstream: bool | None = None
-    """Over PCIe, to the next chip of the ring or to the one before."""
+    """Whether a pipe over PCIe goes to the next chip of the ring, not to the one before; None for other pipes."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The last pipe of an operand."""
+    """The last pipe that was routed to an operand: its route, whether it loops back, and whether it multicasts."""
 
     route: Route
     loops_back: bool
@@ -377,7 +378,7 @@ def _sizes(op: Op) -> tuple[int, int]:
 
 
 BLOCK = 100_000
-"""Places of a buffer that count as one buffer of readers."""
+"""The number of places of a queue's buffer that share one count of readers."""
 
 Group = tuple[str, str]
 
@@ -485,8 +486,9 @@ def _of_each(read: Sequence[int], blocks: Collection[int], counts: Mapping[int, 
 
 
 def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[list[Draft], bool]]]:
-    """Return for each queue and op that reads it its pipes by their inputs, with the pipes that fork from them, and
-    whether ops fork. All are in the order in which readers are numbered."""
+    """Return, for each queue and op that reads it by pipes of its own, groups of pipes with the same inputs: the op's
+    own first, then those that fork from it, and whether ops fork. All are in the order in which readers are
+    numbered."""
     forks = _forks(epoch)
     pipes_of_group: dict[Group, dict[tuple[int, ...], list[Draft]]] = {}
     for draft in drafts:
@@ -503,7 +505,7 @@ def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[lis
 
 
 def _forks(epoch: Epoch) -> dict[Group, bool]:
-    """Return for each queue and op that reads it by pipes of its own whether other ops fork from these."""
+    """Return, for each queue and op that reads it by pipes of its own, whether other ops fork from these."""
     forks: dict[Group, bool] = {}
     for op in epoch.ops.values():
         forked_inputs = dict(op.forked_dram_inputs)

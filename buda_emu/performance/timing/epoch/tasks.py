@@ -75,7 +75,7 @@ def _ceil_div(a: Ints, b: int) -> Ints:
 
 
 def _one_token(number: int, like: Ints) -> Counted:
-    """Return that each of as many tasks as `like` has entries gives one token of object `number`."""
+    """Return the signals of as many tasks as `like` has entries, each of which gives one token of object `number`."""
     return number, np.ones_like(like)
 
 
@@ -307,8 +307,8 @@ class EpochTasks:
         self.ends: list[int] = ends.tolist()  # when the last op is done with each input
 
     def busiest(self) -> float:
-        """Return the cycles for one input of what has most to do for it: a channel, a transfer or a link. In the long
-        run no input takes less, however long buffers hide it."""
+        """Return the cycles for one input of the busiest channel, transfer or link. In the long run no input takes less,
+        although buffers may hide that at first."""
         transfers = [busy.cycles for busy in self._transfers]
         return max([*self._memory.values(), *transfers, *self._link_cycles.values()], default=0.0)
 
