@@ -225,7 +225,7 @@ class UnpackedTensor(TypedDict):
 
 
 class Unpacked(TypedDict):
-    """What a kernel reads from its argument buffer."""
+    """The content of an argument buffer, as a kernel reads it."""
 
     tensors: list[UnpackedTensor]
     scalars: list[int | float]

@@ -30,7 +30,7 @@ _SCHEMA: Final = 1  # of the file of data that comes with the package
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where a figure lies on silicon with a probability of 90 %."""
+    """The interval in which a figure lies on silicon with a probability of 90 %."""
 
     low: float
     high: float

@@ -213,8 +213,8 @@ class Draw:
 
     @cached_property
     def _pairs(self) -> list[Node]:
-        """Pairs of entries of one shape that follow each other in a queue and of which ops read one at least, each given
-        by its second entry."""
+        """Pairs of entries of one shape that follow each other in a queue and of which ops read one at least, each
+        given by its second entry."""
         last: dict[str, Node] = {}
         pairs: list[Node] = []
         for node in self.sites.entries:
@@ -226,8 +226,8 @@ class Draw:
 
     @cached_property
     def _losable(self) -> list[tuple[int, str, int]]:
-        """The entries that may be lost when the host or an op pushes them, each as the number of inputs that ran before,
-        the queue, and the entry's place between its pointers."""
+        """The entries that may be lost when the host or an op pushes them, each as the number of inputs that ran
+        before, the queue, and the entry's place between its pointers."""
         queues = {node.queue for node in self.sites.entries}
         entries: list[tuple[int, str, int]] = []
         for queue, slots in self._trace.begun.items():

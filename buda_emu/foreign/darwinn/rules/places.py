@@ -67,10 +67,7 @@ def _layer_problems(layer: Layer, budget: Budget) -> Iterable[Problem]:
         yield "D079", "data_type", "the driver flips the signs of the first execution only"
     if layer.y_dim == layer.x_dim == 1 or min(layer.y_dim, layer.x_dim) < 1:
         return
-    layout = layer.output.layout if layer.output else None
-    maps = "there is no layout"
-    if layout is not None:
-        maps = maps_of(layer, layout)
+    maps = _maps_or_problem(layer)
     if isinstance(maps, str):
         yield "D076", "any_layer", maps
         return
@@ -79,6 +76,13 @@ def _layer_problems(layer: Layer, budget: Budget) -> Iterable[Problem]:
     if layer.size_bytes < layer.y_dim * layer.x_dim * layer.z_dim * layer.element.size:
         return  # D072
     yield from _map_problems(maps, layer.size_bytes, layer.element.size, budget, flips_once)
+
+
+def _maps_or_problem(layer: Layer) -> "Maps | str":
+    """Return the maps of an output's layout, or a text that says why there are none."""
+    if layer.output is None or layer.output.layout is None:
+        return "there is no layout"
+    return maps_of(layer, layer.output.layout)
 
 
 def _map_problems(maps: "Maps", room: int, size: int, budget: Budget, flips_once: bool) -> Iterable[Problem]:

@@ -12,6 +12,7 @@ from buda_emu.foreign.vpux.arguments import (
     WINDOW_CMX,
     Abi,
     TensorArg,
+    Unpacked,
     UnpackedTensor,
     flatten,
     pack,
@@ -199,10 +200,7 @@ def _shape_operand(program: Program, kernel: Op, clause: str, number: int) -> Re
 def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     """Run a kernel on the arguments of a call, which are read from its packed buffer, and write its results to
     memory. Raises ProgramError (X045, X046)."""
-    try:
-        arguments = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
-    except HostError as error:
-        fail_op(f"{kernel.name}: {error}")
+    arguments = _unpack_arguments(kernel, call)
     tensors: list[UnpackedTensor] = arguments["tensors"]
     _require_tensors(kernel, call, tensors)
     # by position: a run may name one of the kernel's inputs as its output
@@ -225,6 +223,14 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
         results = list(computed)
     for n, values in zip(outputs, results, strict=True):
         _write_output(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
+
+
+def _unpack_arguments(kernel: Kernel, call: Invocation) -> Unpacked:
+    """Return what the packed buffer of a call holds. Raises ProgramError (X046) for one that cannot be read."""
+    try:
+        return unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
+    except HostError as error:
+        fail_op(f"{kernel.name}: {error}")
 
 
 def _require_tensors(kernel: Kernel, call: Invocation, tensors: Sequence[Mapping[str, Any]]) -> None:

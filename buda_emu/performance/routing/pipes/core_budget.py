@@ -398,18 +398,20 @@ class Account:
         if from_dram and draft.to_relay:
             piece = self.cuts[draft.source].tiles * tile
             total = piece * max(1, READ_BYTES // piece)
+        elif self._reads_one_core(draft):
+            total = 0
         else:
-            places = {self.cores[base_of(buffer_id)] for buffer_id in draft.inputs if base_of(buffer_id) in self.cores}
-            single_core = len(draft.inputs) == 1 or len(places) == 1
-            if single_core:
-                total = 0
-            else:
-                total = gathered_bytes(len(draft.inputs), 2, 1, tile, from_dram=False)
+            total = gathered_bytes(len(draft.inputs), 2, 1, tile, from_dram=False)
         if len(draft.outputs[0]) > 1:
             total += HELD_TILES * tile
         if from_dram and total * 2 <= MOST_DOUBLED:
             return total * 2
         return total
+
+    def _reads_one_core(self, draft: Draft) -> bool:
+        """Return whether a pipe has a single input, or those of its inputs that lie in L1 lie on one core."""
+        places = {self.cores[base_of(buffer_id)] for buffer_id in draft.inputs if base_of(buffer_id) in self.cores}
+        return len(draft.inputs) == 1 or len(places) == 1
 
     def tile_of(self, id: int) -> int:
         """Return the bytes of a tile of a buffer of an op, of a queue in DRAM, or of a relay, by the buffer's id or

@@ -405,16 +405,9 @@ def source_map(source: EdgeSource, path: Path) -> SourceMap:
 def _trace_pipes(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
     """Return a pipe for each receiver with the tiles that it reads as far as the producer's buffer holds them, and the
     granularity. Raises RefusedError if sizes differ, or a kernel broadcast cannot be kept."""
-    rows, columns = reading.cut
-    size = (reading.t, rows * reading.mblock[0] * reading.ublock[0], columns * reading.mblock[1] * reading.ublock[1])
-    if size != source.tiles.shape:
-        message = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
-        raise RefusedError("V179", message)
     buffered = source.buffered
     t = source.producer.t
-    if reading.kept and not reading.kept_per_t and (buffered, t) != (1, 1):
-        message = f"kernel_broadcast of a producer with t {t} that buffers {buffered} mblocks"
-        raise RefusedError("V328", message, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
+    _require_readable(source, reading)
     table = read_in_order(source.tiles, reading)
     if not reading.kept and buffered > t:
         within_bounds(table.size * (buffered // t))
@@ -429,14 +422,27 @@ def _trace_pipes(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], i
         return [EdgePipe(tiles, [dest], [False]) for tiles, dest in zip(table, dests, strict=True)], granularity
     ends = np.where(beyond.any(axis=1), beyond.argmax(axis=1), table.shape[1])
     for tiles, end, dest in zip(table, ends, dests, strict=True):
+        kept_tiles = tiles[:end]
         if reading.kept:
-            kept_tiles = _kept_tiles(tiles[:end], reading)
-        else:
-            kept_tiles = tiles[:end]
+            kept_tiles = _kept_tiles(kept_tiles, reading)
         if len(kept_tiles):
             granularity = _granularity(kept_tiles[None], granularity)
             pipes.append(EdgePipe(kept_tiles, [dest], [False]))
     return pipes, granularity
+
+
+def _require_readable(source: SourceMap, reading: Reading) -> None:
+    """Raise RefusedError if the operand has another size than its source after TMs (V179), or a kernel broadcast cannot
+    be kept (V328)."""
+    rows, columns = reading.cut
+    size = (reading.t, rows * reading.mblock[0] * reading.ublock[0], columns * reading.mblock[1] * reading.ublock[1])
+    if size != source.tiles.shape:
+        message = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
+        raise RefusedError("V179", message)
+    t = source.producer.t
+    if reading.kept and not reading.kept_per_t and (source.buffered, t) != (1, 1):
+        message = f"kernel_broadcast of a producer with t {t} that buffers {source.buffered} mblocks"
+        raise RefusedError("V328", message, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
 
 
 def read_in_order(tiles: Tiles, reading: Reading) -> Tiles:

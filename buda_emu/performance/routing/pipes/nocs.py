@@ -1,7 +1,7 @@
 """NoCs and virtual channels of pipes, the DRAM port of each read, and the number of pipes that read each buffer of a
 queue."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -441,10 +441,7 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
     read = {draft.id: [place // BLOCK for place in draft.inputs] for draft in drafts if draft.source in queues}
     blocks = {id: set(block_list) for id, block_list in read.items()}
     groups = list(chain.from_iterable(_groups(epoch, drafts).values()))
-    total: dict[int, int] = {}
-    for pipes, forked in groups:
-        for draft in _counted_readers(pipes, forked):
-            _count_blocks(total, blocks[draft.id])
+    total = _count_readers(groups, blocks)
     fields: dict[int, dict[str, object]] = {}
     current: dict[int, int] = {}
     for pipes, forked in groups:
@@ -460,6 +457,15 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
         if forked:
             _count_blocks(current, blocks[pipes[0].id])
     return fields
+
+
+def _count_readers(groups: Iterable[tuple[list[Draft], bool]], blocks: Mapping[int, Collection[int]]) -> dict[int, int]:
+    """Return the number of readers of each block of places. `blocks` has those that each pipe reads, by its id."""
+    total: dict[int, int] = {}
+    for pipes, forked in groups:
+        for draft in _counted_readers(pipes, forked):
+            _count_blocks(total, blocks[draft.id])
+    return total
 
 
 def _counted_readers(pipes: list[Draft], forked: bool) -> list[Draft]:

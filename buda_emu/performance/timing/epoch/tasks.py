@@ -307,8 +307,8 @@ class EpochTasks:
         self.ends: list[int] = ends.tolist()  # when the last op is done with each input
 
     def busiest(self) -> float:
-        """Return the cycles for one input of the busiest channel, transfer or link. In the long run no input takes less,
-        although buffers may hide that at first."""
+        """Return the cycles for one input of the busiest channel, transfer or link. In the long run no input takes
+        less, although buffers may hide that at first."""
         transfers = [busy.cycles for busy in self._transfers]
         return max([*self._memory.values(), *transfers, *self._link_cycles.values()], default=0.0)
 

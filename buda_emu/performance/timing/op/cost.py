@@ -287,8 +287,8 @@ UNTILIZE_PACK_BYTES = 16
 
 
 class CoreSpeed(NamedTuple):
-    """How many times as fast as the chip on which ops were measured: the math of a core (FPU and vector unit), its
-    unpackers and packers, and the DRAM that it reads and writes."""
+    """The factors by which a chip is faster than that on which ops were measured: in the math of a core (FPU and
+    vector unit), in its unpackers and packers, and in the DRAM that it reads and writes."""
 
     math: float = 1.0
     moving: float = 1.0

@@ -308,10 +308,9 @@ class _EdgeArrays:
             for cells, sources in sharing_groups(*shared_grid(op, edge.operand, near.grid), near.grid, far.grid):
                 shares: dict[int, float] = {}
                 for cell, share in sources:
+                    source = cell
                     if isinstance(other, Queue):
                         source = numbers[far.places[cell]]
-                    else:
-                        source = cell
                     shares[source] = shares.get(source, 0.0) + share
                 gathers = gathers or len(shares) > 1
                 self._cells += cells

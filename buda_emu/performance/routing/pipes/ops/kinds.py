@@ -469,7 +469,7 @@ def _cores_per_buffer_column(op: Op, source: Blocking) -> int:
 
 
 class Fused(OpKind):
-    """fused_op (OPS 8)."""
+    """A fused op: several ops as one schedule on the same cores (OPS 8)."""
 
     def intermediates(self, op: Op, of_fused: int) -> int:
         """Return the number of intermediate buffers that the definition states (`of_fused`), 0 if it states none."""
