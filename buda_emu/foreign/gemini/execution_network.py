@@ -425,10 +425,7 @@ class Values:
         for name, shape, dtype in zip(names, layer.input_shapes, layer.input_dtype, strict=False):
             if name not in self.network.layers and name not in self.inputs:
                 self._add_input(layer, name, shape, dtype, seed)
-            source_array = self.of(name)
-            if source_array.shape != shape or source_array.dtype != DTYPES[dtype]:
-                actual = f"{list(source_array.shape)} {source_array.dtype}"
-                raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {actual}")
+            self._require_operand(layer, name, shape, dtype)
         if len(names) < _count_operands(layer):
             raise ScheduleError(f"layer {layer.name!r}: {layer.operation} of {plural(len(names), 'operand')}")
         _require_size(layer, layer.output_shape)
@@ -441,6 +438,13 @@ class Values:
             problem = f"computes {list(values.shape)}, output_shape is {list(layer.output_shape)}"
             raise ScheduleError(f"layer {layer.name!r} {problem}")
         self.outputs[layer.name] = values
+
+    def _require_operand(self, layer: Layer, name: str, shape: Coordinates, dtype: str) -> None:
+        """Raise ScheduleError if an operand has another shape or type than the layer states."""
+        source_array = self.of(name)
+        if source_array.shape != shape or source_array.dtype != DTYPES[dtype]:
+            actual = f"{list(source_array.shape)} {source_array.dtype}"
+            raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {actual}")
 
     def _add_input(self, layer: Layer, name: str, shape: Coordinates, dtype: str, seed: int) -> None:
         """Make a network input that a layer reads from the seed. Raises UnsupportedError for a type other than

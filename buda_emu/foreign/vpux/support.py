@@ -1,6 +1,6 @@
 """Find what a function uses and the emulator does not emulate, by name, in program order (VPUX 4, 8). No numpy."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from buda_emu.foreign.vpux.model import DYNAMIC, Attribute, Dense, Op, Opaque, Type
@@ -114,10 +114,7 @@ def _constant_reasons(op: Op) -> Iterator[str]:
     if content.kind != "dense":
         yield f"const:{content.kind}"
     if not content.text.startswith('"'):
-        elements = [constant_type.element for constant_type in (*op.types, content.type) if constant_type is not None]
-        names = [element.name for element in elements if element is not None and element.name.startswith("f8")]
-        if names:
-            yield f"type:{names[0]}"
+        yield from _unreadable_types((*op.types, content.type))
     if is_splat(content):
         allowed = SPLAT_TRANSFORMS
     else:
@@ -125,6 +122,14 @@ def _constant_reasons(op: Op) -> Iterator[str]:
     for name in transform_names(op.attributes.get("transforms")):
         if name not in allowed:
             yield f"const:{name}"
+
+
+def _unreadable_types(types: Iterable[Type | None]) -> Iterator[str]:
+    """Yield the name of the first of these types whose numbers are not read from text: floats of 8 bits."""
+    elements = [constant_type.element for constant_type in types if constant_type is not None]
+    names = [element.name for element in elements if element is not None and element.name.startswith("f8")]
+    if names:
+        yield f"type:{names[0]}"
 
 
 def is_splat(content: Dense) -> bool:

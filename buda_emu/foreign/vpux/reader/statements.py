@@ -272,19 +272,8 @@ class StatementReader:
         parts.attributes["callee"] = symbol
         while True:
             reader.annotations(parts, before_region=True)
-            if scanner.word("on"):
-                if not scanner.word("tile"):
-                    raise scanner.fail(f"expected 'tile', found {scanner.describe_next()}")
-                parts.attributes["tile"] = self._values.attribute()
-            elif scanner.word("strides"):
-                scanner.expect("(")
-                parts.attributes["strides"] = self._values.attribute()
-                scanner.expect(")")
-            else:
-                word = next((clause for clause in KERNEL_CLAUSES if scanner.word(clause)), None)
-                if word is None:
-                    break
-                parts.operands[word] = reader.uses()
+            if not self._kernel_clause(reader, parts):
+                break
         if scanner.take("->"):
             parts.types = self._values.types()
         reader.annotations(parts, before_region=True)
@@ -294,6 +283,25 @@ class StatementReader:
             parts.body, parts.blocks = self._region(ChainMap({value.name: value for value in inner}))
             reader.annotations(parts)
         return parts
+
+    def _kernel_clause(self, reader: FormatReader, parts: Parts) -> bool:
+        """Read one clause of a VPUIP.SW.Kernel; return False if no clause follows."""
+        scanner = self._scanner
+        if scanner.word("on"):
+            if not scanner.word("tile"):
+                raise scanner.fail(f"expected 'tile', found {scanner.describe_next()}")
+            parts.attributes["tile"] = self._values.attribute()
+            return True
+        if scanner.word("strides"):
+            scanner.expect("(")
+            parts.attributes["strides"] = self._values.attribute()
+            scanner.expect(")")
+            return True
+        word = next((clause for clause in KERNEL_CLAUSES if scanner.word(clause)), None)
+        if word is None:
+            return False
+        parts.operands[word] = reader.uses()
+        return True
 
     def _skip(self) -> None:
         """Skip to the next line that begins a statement, or to the bracket that ends the region."""

@@ -88,11 +88,7 @@ class ValueReader:
         if scanner.word("affine_map"):
             return _read_affine_map(f"affine_map<{scanner.skip_angle()}>")
         if scanner.word("array"):
-            scanner.expect("<")
-            scanner.need(_WORD, "a type")
-            if scanner.sees(":"):
-                return self._list(":", ">")
-            return (scanner.expect(">"), ())[1]
+            return self._read_array()
         for word in ("dense", "dense_resource", "ref"):
             if scanner.word(word):
                 text = scanner.skip_angle()
@@ -103,6 +99,16 @@ class ValueReader:
                 return Opaque(word, word)
         scanner.at = start
         return self.type()
+
+    def _read_array(self) -> Attribute:
+        """Read what follows the word `array`: `<i32: 1, 2>`, or `<i32>` for no elements."""
+        scanner = self._scanner
+        scanner.expect("<")
+        scanner.need(_WORD, "a type")
+        if scanner.sees(":"):
+            return self._list(":", ">")
+        scanner.expect(">")
+        return ()
 
     def dictionary(self) -> Mapping[str, Attribute]:
         """Read `{k = v, k : v, unit}`. Raises ReadError."""

@@ -64,28 +64,23 @@ class QueueBuffers:
         producer = epoch.producer(queue)
         is_gradient = producer is not None and producer.gradient_op and queue.input in epoch.ops
         in_prologue = name in epoch.prologue
+        readers: list[str] = []
         if in_prologue:
-            readers = [
-                reader_name for reader_name in dict.fromkeys(epoch.readers.get(name, ())) if reader_name in epoch.ops
-            ]
-        else:
-            readers = []
+            readers = [reader for reader in dict.fromkeys(epoch.readers.get(name, ())) if reader in epoch.ops]
         fields = self._fields(queue, producer)
         for number, reader in enumerate(readers or [""]):
-            if number == 0:
-                ids = self.ids[name]
-            else:
-                ids = self._ids.several(len(self.ids[name]))
+            ids = self.ids[name]
+            if number > 0:
+                ids = self._ids.several(len(ids))
             if in_prologue:
                 self.forks[name, reader] = ids
             op = epoch.ops.get(reader)
             if op is not None:
                 fields = fields | self._kept_fields(queue, op)
             for cell, id in enumerate(ids):
+                core = None
                 if op is not None:
                     core = core_that_keeps(queue, op, *divmod(cell, queue.blocking.grid_size[1]))
-                else:
-                    core = None
                 self.made.append(
                     QueueBuffer(id=id, queue=queue, cell=cell, core=core, emitted=not is_gradient, fields=fields)
                 )

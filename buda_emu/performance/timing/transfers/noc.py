@@ -179,9 +179,10 @@ def _path_between_grids(
             size = core_bytes * share
             for link in _links_to_place(chip, writes, cores, place, grid):
                 links[link] = links.get(link, 0.0) + size
-            used = [Port("core", near_direction, chip, noc, *core) for core in cores]
+            used = [Port(kind="core", way=near_direction, chip=chip, noc=noc, x=x, y=y) for x, y in cores]
             if kind is not None:
-                used.append(Port(kind, far_direction, chip, noc, *place))
+                x, y = place
+                used.append(Port(kind=kind, way=far_direction, chip=chip, noc=noc, x=x, y=y))
             for port in used:
                 ports[port] = ports.get(port, 0.0) + size
             distance = max(distance, *(_distance(core, place) for core in cores))
