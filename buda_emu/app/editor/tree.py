@@ -216,10 +216,9 @@ class _Reading:
         """Yield the items of an entry of a list, usually one; an entry that cannot be read has none."""
         line = self._lines[start]
         inner = indent + 1 + len(line[indent + 1 :]) - len(line[indent + 1 :].lstrip(" "))
+        head = None
         if line[indent] == "-" and inner > indent + 1:
             head = _HEAD.match(line, inner)
-        else:
-            head = None
         if head is not None and self._has_more(start + 1, end):
             depth = self._first_indent(start + 1, end)
             if depth > inner or (depth >= inner and self._is_list(start + 1, end)):

@@ -3,10 +3,12 @@ barriers in use at each time, for comparison with what the architecture has (VPU
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from buda_emu.foreign.vpux.comparison import Comparison, find_operand
 from buda_emu.foreign.vpux.execute.run import RunResult
+from buda_emu.foreign.vpux.program import Program
 from buda_emu.performance.timeline import Access, Hazard, Occupancy, live_ranges, occupancy
 from buda_emu.performance.timeline.picture import Counter, Memory, TimelinePicture
 from buda_emu.performance.timeline.picture import picture as timeline_picture
@@ -76,16 +78,8 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
             "updates": " ".join(names[n] for n in task.updates) or "-",
         }
 
-    def name(access: Access) -> str:
-        """Return the name of the operand that an access touches, with its address; the address alone where there is
-        none."""
-        use = program.operand_at(
-            program.tasks[access.task].op, access.space, access.address, access.address + access.size
-        )
-        return f"{access.address:#x}" if use is None else f"{use.name} ({access.address:#x})"
-
     in_cmx = [access for access in result.watch.extents() if access.space.startswith("CMX")]
-    held = occupancy(live_ranges(scheduled.timing, in_cmx, name))
+    held = occupancy(live_ranges(scheduled.timing, in_cmx, partial(_name_access, program)))
     races = sum(index.kind == "race" for index in result.races)
     return timeline_picture(
         scheduled.schedule,
@@ -108,6 +102,15 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
         notes=[f"Durations: {durations}."],
         about={"architecture": program.arch.name, "tasks": len(result.tasks), "races": races},
     )
+
+
+def _name_access(program: Program, access: Access) -> str:
+    """Return the name of the operand that an access touches, with its address; the address alone where there is
+    none."""
+    use = program.operand_at(program.tasks[access.task].op, access.space, access.address, access.address + access.size)
+    if use is None:
+        return f"{access.address:#x}"
+    return f"{use.name} ({access.address:#x})"
 
 
 def _memory(held: Occupancy, size: int) -> Memory:

@@ -459,8 +459,6 @@ class _Painter:
     def _op(self, op: Op, box: Box) -> str:
         """Return the SVG of an op: name, type and size in a box of its family's colour, reddened by its heat."""
         colour = FAMILIES[OP_TYPES[op.type].drawn_as][1]
-        rows, cols = op.cores
-        dims = "x".join(map(str, op.blocking.element_shape))
         inside = box.width - 12
         if op.name in self._path:
             css = "bg-op bg-path"
@@ -481,21 +479,27 @@ class _Painter:
         if op.name in self._heat:
             opacity = _HEAT * min(max(self._heat[op.name], 0.0), 1.0)
             parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
+        parts.append(_line(box, 15, op.name, inside, _NAME, "bg-head"))
+        lines = self._lines_of_op(op, box)
+        parts += [_line(box, 29 + 14 * position, words, inside, _SMALL) for position, words in enumerate(lines)]
+        return "".join([*parts, "</g>"])
+
+    def _lines_of_op(self, op: Op, box: Box) -> list[str]:
+        """Return the lines below an op's name: its type with its cores, and in a high box its figures, by default its
+        size and format."""
+        rows, cols = op.cores
+        kind = op.type
         if rows * cols > 1:
             kind = f"{op.type} {rows}x{cols}"
-        else:
-            kind = op.type
+        lines = [kind]
         if box.height > 60:
+            dims = "x".join(map(str, op.blocking.element_shape))
             lines = [kind, *self._values.get(op.name, (dims, op.out_df))]
             if self._figures_first:  # a comparison is about them
                 lines = [*lines[1:], kind]
-        else:
-            lines = [kind]
         if self._streams is not None:
-            lines = lines[:2]  # below is what each core takes
-        parts.append(_line(box, 15, op.name, inside, _NAME, "bg-head"))
-        parts += [_line(box, 29 + 14 * position, words, inside, _SMALL) for position, words in enumerate(lines)]
-        return "".join([*parts, "</g>"])
+            return lines[:2]  # below is what each core takes
+        return lines
 
     def _use(self, panel: Panel, op: Op) -> str:
         """Return the SVG of the use of each core of an op, which stands at the lower end of the core."""

@@ -81,13 +81,9 @@ def _op_call(desc: OpModelDesc) -> "OpCall":
     if arch not in _NEWEST_VERSION or not 1 <= desc.version <= _NEWEST_VERSION[arch]:
         raise HostError(f"there is no version {desc.version} of the parameters of {arch!r}")
     op_type = desc.type
-    reduce_dim = ""
     declaration = OP_TYPES.get(desc.type)
-    if declaration is not None:
-        if declaration.runs and not has_weights(desc.type):
-            op_type = "nop"  # types without parameters of their own use those of nop
-        if declaration.has("reduces"):
-            reduce_dim = desc.op_attr or "r"
+    if declaration is not None and declaration.runs and not has_weights(desc.type):
+        op_type = "nop"  # types without parameters of their own use those of nop
     is_sparse = _is_sparse(desc)
     if is_sparse and not _has_sparse_counts(desc) and arch == "wormhole_b0":
         arch = "wormhole"  # the same tables, and the formula that needs no counts (PERF 2, sparse V1)
@@ -108,7 +104,7 @@ def _op_call(desc: OpModelDesc) -> "OpCall":
         fidelity=getattr(desc.math_fidelity, "name", desc.math_fidelity),
         approximate=bool(desc.approx_mode),
         vector_mode=desc.vector_mode.lower(),  # pyright: ignore[reportArgumentType] - checked there
-        reduce_dim=reduce_dim,  # pyright: ignore[reportArgumentType] - checked there
+        reduce_dim=_reduce_dim(desc),  # pyright: ignore[reportArgumentType] - checked there
         z=desc.reduce_z,
         l1_acc=bool(desc.l1_accumulate),
         sparse=is_sparse,
@@ -117,6 +113,14 @@ def _op_call(desc: OpModelDesc) -> "OpCall":
         nz_strips=nonzero_strips,
     )
     return _call_at_version(call, desc.version)
+
+
+def _reduce_dim(desc: OpModelDesc) -> str:
+    """Return the dimension along which an op reduces, by default its rows; "" for an op that does not reduce."""
+    declaration = OP_TYPES.get(desc.type)
+    if declaration is not None and declaration.has("reduces"):
+        return desc.op_attr or "r"
+    return ""
 
 
 def _is_sparse(desc: OpModelDesc) -> bool:

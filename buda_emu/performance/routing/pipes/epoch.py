@@ -183,11 +183,7 @@ def epoch_of(
         order = tuple(in_table_order(netlist.queues))
     if all_ops is None:
         all_ops = netlist.ops
-    fed: dict[str, list[Queue]] = {}
-    for name in order:
-        queue = netlist.queues[name]
-        if not queue.host_fed:
-            fed.setdefault(queue.input, []).append(queue)
+    fed = _fed_queues(netlist.queues, order)
     ops: dict[str, Op] = {}
     for graph in graphs:
         ops |= {op.name: op for op in sorted(netlist.graphs[graph].ops, key=lambda op: op.name)}
@@ -205,6 +201,16 @@ def epoch_of(
         epilogue=_flagged_queues((setting.queue, setting.epilogue) for setting in settings),
         queue_order=order,
     )
+
+
+def _fed_queues(queues: Mapping[str, Queue], order: Iterable[str]) -> dict[str, list[Queue]]:
+    """Return the queues that each op feeds, in this order of names."""
+    fed: dict[str, list[Queue]] = {}
+    for name in order:
+        queue = queues[name]
+        if not queue.host_fed:
+            fed.setdefault(queue.input, []).append(queue)
+    return fed
 
 
 def _readers(ops: Mapping[str, Op], fed: Mapping[str, Sequence[Queue]]) -> dict[str, tuple[str, ...]]:
