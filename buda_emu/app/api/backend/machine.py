@@ -105,7 +105,7 @@ class Port(Protocol):
         """Return a tensor as the queue's buffers would hold it: uint8[grid cells, bytes], and the format."""
         ...
 
-    def check(self, name: str) -> bool:
+    def is_untilized(self, name: str) -> bool:
         """Return whether the device untilizes the entries of a queue. Raises HostError when the machine is gone, or has
         no such queue."""
         ...
@@ -164,7 +164,7 @@ class Machine:
         queue = self._queue(name)
         self._emulator.pop(name, self._entry_count(queue, single), "raw", timeout=timeout)
 
-    def check(self, name: str) -> bool:
+    def is_untilized(self, name: str) -> bool:
         """Return whether the queue is fed by an op that untilizes its output."""
         producer = self.netlist.ops.get(self._queue(name).input)
         return producer is not None and producer.untilize_output

@@ -86,9 +86,9 @@ class RemotePort:
         """Return what `Machine.pack` gives in the process that holds the machine."""
         return self._call("pack", name, array, df)
 
-    def check(self, name: str) -> bool:
-        """Return what `Machine.check` gives in the process that holds the machine."""
-        return self._call("check", name)
+    def is_untilized(self, name: str) -> bool:
+        """Return what `Machine.is_untilized` gives in the process that holds the machine."""
+        return self._call("is_untilized", name)
 
     def close(self) -> None:
         """Close the connections of all threads."""
@@ -130,7 +130,7 @@ class RemotePort:
 _PAUSE: Final = 0.05  # seconds
 _AUTHENTICATION_SECONDS: Final = 5  # for each step of the authentication
 _MOST_UNAUTHENTICATED: Final = 128  # clients that authenticate at the same time; more are hung up on
-METHODS: Final = ("push", "push_packed", "read", "pop", "pack", "check")
+METHODS: Final = ("push", "push_packed", "read", "pop", "pack", "is_untilized")
 """The methods that a client may call: those of Port."""
 
 

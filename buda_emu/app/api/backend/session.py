@@ -357,7 +357,7 @@ def get_output(
         from buda_emu.arithmetic.tensor.host import stack_entries
 
         port = port_of(desc)
-        untilized = port.check(desc.name)
+        untilized = port.is_untilized(desc.name)
         array, word = port.read(desc.name, bool(get_one), timeout, int(ptr))
         stacked = stack_entries(array, desc.hstack_factor, desc.vstack_factor, desc.stack_row_major, untilized)
         tensor.adopt(move_batch_back(stacked, tensor.dim), word, tensor.dim)
@@ -402,7 +402,7 @@ def translate_addresses(desc: DramIODesc) -> BackendStatusCode:
     RuntimeError when the descriptor's machine is gone."""
     if desc.backend_type == BackendType.Golden:
         return BackendStatusCode.Success
-    return status_of(f"translate_addresses {desc.name}", lambda: port_of(desc).check(desc.name))
+    return status_of(f"translate_addresses {desc.name}", lambda: port_of(desc).is_untilized(desc.name))
 
 
 def tilize_tensor(desc: DramIODesc, tensor: PytorchTensorDesc) -> TilizedTensorDesc:

@@ -55,7 +55,7 @@ def timed_status(call: str, variable: str, timeout_s: float, act: Callable[[floa
     timeouts: list[HostTimeoutError] = []
 
     def act_in_time() -> None:
-        """Do the action within its timeout, and note and log a timeout; with a timeout of 0 it is an error."""
+        """Act within the timeout. Log a timeout that is over, and remember it; with a timeout of 0 raise it instead."""
         timeout = _timeout_seconds(variable, timeout_s)
         try:
             act(timeout)

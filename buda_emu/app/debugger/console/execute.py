@@ -17,8 +17,8 @@ TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting, changing)
 
 
 def execute(console: Console, line: str) -> Answer:
-    """Execute one line; answers about a changed run end with its changes. Raises HostError, and the errors of looking
-    and running."""
+    """Execute one line and return the answer; while the user's changes are in effect, answers about the run end with a
+    list of them. Raises HostError, and the errors of the command."""
     word, _, rest = line.strip().partition(" ")
     if not word or word.startswith("#"):
         return answer("nothing", [])

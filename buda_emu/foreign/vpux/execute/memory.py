@@ -206,7 +206,7 @@ class Watch:
 
     def read(self, region: Region) -> Bytes:
         """Read a region as `Memory.read` does, and record the access."""
-        self._look(region)
+        self._note_unwritten(region)
         data = self.memory.read(region)
         self._note(region, data, writes=False)
         return data
@@ -245,8 +245,8 @@ class Watch:
                 digest = b""
             self.events.append(Event(self.task, region, writes, digest))
 
-    def _look(self, region: Region) -> None:
-        """Record a read of bytes that nothing wrote, the first one of each task."""
+    def _note_unwritten(self, region: Region) -> None:
+        """Record the read of a region if nothing wrote some of its bytes; for each task only its first such read."""
         if self.task < 0 or (self.unwritten and self.unwritten[-1].second == self.task) or not region.size:
             return
         written = self.memory.written_flags(region)

@@ -96,8 +96,8 @@ class Subgraph:
         return node
 
     def _stand_for(self, node: Node) -> None:
-        """Put a virtual node in the place of `node` on its pipes: a stream passes on the tiles of a relay, or waits for
-        indices."""
+        """Put a new virtual node in the place of `node` on its pipes: the stream that passes on the tiles of a relay, or
+        that waits for indices."""
         virtual = self._virtual(node.of, node.place, node.tile_size)
         if node.input is not None:
             filled = node.input.outputs

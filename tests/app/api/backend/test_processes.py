@@ -211,7 +211,7 @@ def test_a_caller_without_the_key_gets_nothing(tmp_path):
     with socket.socket(socket.AF_UNIX) as silent:  # says nothing and keeps nobody waiting
         silent.connect(address)
         port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
-        assert port.check("a") is False
+        assert port.is_untilized("a") is False
         port.close()
     backend.finish()
 
@@ -228,7 +228,7 @@ BROKEN_MESSAGES = {
     "too large": lambda line: line.send((pickle.dumps(0), [1 << 60])),
     "no request": lambda line: line.send((pickle.dumps(3), [])),
     "no name": lambda line: line.send((pickle.dumps((3, ())), [])),
-    "no tuple": lambda line: line.send((pickle.dumps(("check", "a")), [])),
+    "no tuple": lambda line: line.send((pickle.dumps(("is_untilized", "a")), [])),
     "a class that is not there": lambda line: line.send((b"cnowhere\nNothing\n.", [])),
     "half": lambda line: (line.send((pickle.dumps(0), [100])), os.write(line.fileno(), b"x" * 10)),
 }
@@ -250,7 +250,7 @@ def test_a_broken_message_ends_its_client_only(message, tmp_path):
                 line.recv()
         assert until(lambda: not any(thread.name == "buda-emu-client" for thread in threading.enumerate()))
     port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
-    assert port.check("a") is False
+    assert port.is_untilized("a") is False
     port.close()
     backend.finish()
 
@@ -269,7 +269,7 @@ def test_strangers_are_few_and_have_little_time(tmp_path, monkeypatch):
             pass
         line.close()
     port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
-    assert port.check("a") is False
+    assert port.is_untilized("a") is False
     port.close()
     backend.finish()
 
@@ -281,7 +281,7 @@ def test_fifty_clients_at_once(tmp_path):
     def ask():
         port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
         for _ in range(20):
-            found.append(port.check("a"))
+            found.append(port.is_untilized("a"))
         port.close()
 
     threads = [threading.Thread(target=ask) for _ in range(50)]
@@ -300,10 +300,10 @@ def test_only_the_methods_of_a_port_can_be_called(tmp_path):
     with pytest.raises(HostError, match="a machine has no close"):
         port._call("close")
     with pytest.raises(HostError, match="no queue 'nothing'; queues: "):
-        port.check("nothing")
+        port.is_untilized("nothing")
     with pytest.raises(HostError):
         port.push("a", None, "Float32", 0.0, 0)
-    assert port.check("a") is False
+    assert port.is_untilized("a") is False
     port.close()
     backend.finish()
 
@@ -319,7 +319,7 @@ def test_the_newest_machine_serves(tmp_path):
     np.testing.assert_array_equal(array, entries(2))
     old.finish()  # leaves the new one's socket alone
     port.close()
-    assert port.check("a") is False
+    assert port.is_untilized("a") is False
     port.close()
     new.finish()
 
