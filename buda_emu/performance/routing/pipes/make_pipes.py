@@ -272,15 +272,15 @@ class PipeMaker:
         if only is None:
             return [_entry_core(op, dest, how.noc1) for dest in pipe.dests], -1
         source = producer or op
-        source_core = (source.target_device, *core_of(source, *only))
-        if producer is not None and len(outputs) == 1 and self._beside(op, name, producer) is not None:
-            return [source_core for _ in pipe.dests], -1
+        sender_multicasts = False
+        if producer is not None and len(outputs) == 1:
+            sender_multicasts = self._beside(op, name, producer) is not None
         turn_cores: list[tuple[int, int, int]] = []
         for dest in pipe.dests:
-            if in_turn or _is_multicast(op, dest):
+            if not sender_multicasts and (in_turn or _is_multicast(op, dest)):
                 turn_cores.append(_entry_core(op, dest, how.noc1))
             else:
-                turn_cores.append(source_core)
+                turn_cores.append((source.target_device, *core_of(source, *only)))
         return turn_cores, -1
 
     def _only_core_in_l1(self, op: Op, index: int, read: list[int], producer: Op | None) -> Place | None:

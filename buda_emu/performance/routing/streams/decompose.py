@@ -96,7 +96,7 @@ class Subgraph:
         return node
 
     def _stand_for(self, node: Node) -> None:
-        """Put a new virtual node in the place of `node` on its pipes: the stream that passes on the tiles of a relay, or
+        """Put a new virtual node in the place of `node` on its pipes: the stream that passes on a relay's tiles, or
         that waits for indices."""
         virtual = self._virtual(node.of, node.place, node.tile_size)
         if node.input is not None:
