@@ -40,7 +40,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "path": "pytest takes paths on its own command line",
     "workers": "pytest-xdist has -n",
 }
-"""What pytest has instead of an argument that is refused."""
+"""The means of pytest in place of an argument that is refused, by the argument."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -91,7 +91,7 @@ class EpochChange:
     units: tuple[FigureChange, ...]
     reason: str
     interval: Interval | None
-    """Of the difference; None if a run is without intervals, or has no such epoch."""
+    """The interval of the difference; None if a run is without intervals, or has no such epoch."""
     cycles_before: float | None = None
     cycles_after: float | None = None
 
@@ -123,10 +123,10 @@ class RunComparison:
     ops: tuple[OpChange, ...] = ()
     bottleneck: str = ""
     clocks_mhz: tuple[float, float] | None = None
-    """Of the chips before and after, where they differ: then cycles do not say which run takes longer."""
+    """The clocks of the chips before and after, if they differ: then cycles do not say which run takes longer."""
     host_bound_seconds: tuple[float, float] | None = None
-    """Of the whole run before and after, where the host link bounds one of them: then cycles of the chips do not say
-    how long it takes."""
+    """The seconds of the whole run before and after, if the host link bounds one of them: then cycles of the chips do
+    not say how long it takes."""
     shared_conditions: tuple[str, ...] = ()
     """What both runs have beside the netlist and unlike a plain run: board, grid, what-if. It makes no difference."""
 

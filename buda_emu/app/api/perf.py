@@ -48,7 +48,7 @@ class Perf:
     run: PerfRun
     checks: tuple[BoundResult, ...]
     sensitivity: Sensitivity | None = None
-    """What each resource of the chip would bring if it were twice as fast, where that was asked for."""
+    """The gain that each resource of the chip would bring if it were twice as fast, if that was asked for."""
     on_host: "tuple[HostTime, ...]" = ()
     """Seconds of the host's steps between the programs of an image with host parts. They are measured on this machine,
     and no modelled figure includes them."""

@@ -1,4 +1,4 @@
-"""How verbs report findings of the checker, and the option `--baseline` of the verbs that have it."""
+"""Findings of the checker as verbs report them, and the option `--baseline` of the verbs that have it."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence

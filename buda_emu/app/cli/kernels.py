@@ -1,4 +1,4 @@
-"""What verbs show and say of kernels that are compiled for this machine. Importing it imports numpy."""
+"""The messages of verbs about kernels that are compiled for this machine. Importing it imports numpy."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager

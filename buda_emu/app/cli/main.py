@@ -114,7 +114,7 @@ _OTHER_WORDS: Mapping[str, str] = {
     "profile": "perf", "bench": "perf", "benchmark": "perf", "draw": "graph", "plot": "graph", "init": "new",
     "create": "new", "examples": "example", "help": "--help",
 }  # fmt: skip
-"""What other tools call a verb -> its name here."""
+"""The names that other tools have for a verb -> its name here."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 

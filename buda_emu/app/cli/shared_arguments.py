@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 FORMATS: Final = ("text", "json", "github", "sarif")
-"""How findings and results are printed."""
+"""The forms in which findings and results are printed."""
 
 
 class ArgumentTarget(Protocol):

@@ -29,7 +29,7 @@ class Report(CheckResult[Package]):
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
-        """The same as `diagnostics`, under an older name."""
+        """The diagnostics, under an older name."""
         return self.diagnostics
 
     @property

@@ -142,7 +142,7 @@ class Replay:
     """Bytes of the parameters of each package's caching executable, 0 where there is none."""
     requests: tuple[int, ...]
     outcomes: tuple[RequestOutcome, ...]
-    """Of each request."""
+    """The outcome of each request."""
     events: tuple[Event, ...]
     evictions: tuple[Eviction, ...]
     bytes: dict[str, int]

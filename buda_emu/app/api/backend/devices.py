@@ -200,7 +200,7 @@ _STATED: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         "noc": {"bw_gbps": "32"},
     }
 }
-"""What the vendor's backend states of a chip where silicon measured something else since (NETLIST 7.3, PERF 1)."""
+"""Figures that the vendor's backend states of a chip and silicon contradicts (NETLIST 7.3, PERF 1)."""
 
 
 @cache

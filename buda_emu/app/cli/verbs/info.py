@@ -46,7 +46,7 @@ class _File:
     findings: Mapping[str, int]
     summary: Mapping[str, int | str]
     stage: str | None = None
-    """What a file of another stage of the kind's tool chain is, None for a document of the kind."""
+    """The description of a file of another stage of the kind's tool chain, None for a document of the kind."""
 
     @property
     def accepted(self) -> bool:
@@ -67,7 +67,7 @@ FILES: Final = Columns[_File](
     Column("accepted", bool, lambda file: file.accepted),
     Column("summary", dict[str, int | str], lambda file: file.summary),
 )
-"""What `info --json` prints of a file."""
+"""The JSON of `info --json` for one file."""
 
 
 def _print_files(files: Sequence[_File]) -> None:

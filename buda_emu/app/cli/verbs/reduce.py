@@ -20,7 +20,7 @@ REDUCED: Final = Columns[tuple[str, Path, Reduction]](
     Column("output", str, lambda reduced: str(reduced[1])),
     *REDUCTION.within(tuple[str, Path, Reduction], lambda reduced: reduced[2]),
 )
-"""What `reduce --json` writes: the two files, and the reduction."""
+"""The JSON of `reduce --json`: the two files, and the reduction."""
 
 
 def main(args: argparse.Namespace) -> int:

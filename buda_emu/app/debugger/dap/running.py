@@ -27,7 +27,7 @@ from buda_emu.support.errors import HostError
 
 _MAX_DIGITS = 9  # of a hit condition
 _KERNEL_PLACES = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/fs/cgroup")
-"""Where Linux mounts file systems of its own: procfs, sysfs, debugfs, tracefs, securityfs, cgroup (hier(7))."""
+"""The folders of Linux's own file systems: procfs, sysfs, debugfs, tracefs, securityfs, cgroup (hier(7))."""
 
 
 def _replace_breakpoints(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any], Breakpoint]) -> Message:

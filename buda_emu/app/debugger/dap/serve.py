@@ -20,9 +20,9 @@ _TOKEN_BYTES: Final = 16  # 128 random bits cannot be guessed
 MAX_STRANGERS: Final = 32
 """Connections without the token at the same time; when one more comes, another is closed."""
 _SECONDS_TO_INITIALIZE: Final = 0.25
-"""For which no connection is closed in favour of a later one; an editor sends `initialize` at once."""
+"""Seconds in which no connection is closed in favour of a later one; an editor sends `initialize` at once."""
 _SECONDS_TO_LAUNCH: Final = 2.0
-"""The same after `initialize`, until the token comes with `launch`."""
+"""Seconds in which it is not closed after `initialize`, until the token comes with `launch`."""
 
 
 @dataclass(slots=True)

@@ -50,7 +50,7 @@ INSPECTED: Final = Columns[_Inspected](
     Column("summary", Summary, lambda inspected: inspected.summary),
     Column("tree", dict[str, Any], lambda inspected: inspected.package.to_dict()),
 )
-"""What `darwinn inspect --json` prints."""
+"""The JSON of `darwinn inspect --json`."""
 
 
 def inspect_verb(args: argparse.Namespace) -> int:

@@ -99,7 +99,7 @@ RUN: Final = Columns[_Run](
     Column("links", [LINKS], lambda run: run.timeline.links.items()),
     Column("trace", TraceDifferences | None, lambda run: run.differences),
 )
-"""What `gemini run --json` prints."""
+"""The JSON of `gemini run --json`."""
 
 
 _SHOWN = 20  # mismatches that are printed; more repeat themselves
@@ -111,7 +111,7 @@ EXECUTED: Final = Columns[tuple[int, Execution]](
     Column("digests", dict[str, str], lambda executed: executed[1].digests),
     Column("mismatches", list[Mismatch], lambda executed: executed[1].mismatches),
 )
-"""What `gemini exec --json` prints: the seed, and the run."""
+"""The JSON of `gemini exec --json`: the seed, and the run."""
 
 
 def exec_verb(args: argparse.Namespace) -> int:
@@ -163,7 +163,7 @@ COUNTED: Final = Columns[tuple[Statistics, dict[str, float] | None]](
     *_COUNTS.within(tuple[Statistics, dict[str, float] | None], lambda counted: counted[0]),
     Column("energy", dict[str, float] | None, lambda counted: counted[1]),
 )
-"""What `gemini stats --json` prints: the counts, and the energy by the user's table."""
+"""The JSON of `gemini stats --json`: the counts, and the energy by the user's table."""
 
 
 def stats_verb(args: argparse.Namespace) -> int:

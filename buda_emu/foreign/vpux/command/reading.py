@@ -61,7 +61,7 @@ LAYOUT: Final = Columns[_Layout](
     Column("alloc_bits", int, lambda layout: layout.bits),
     Column("address_bits", int, lambda layout: layout.address, optional=True),
 )
-"""What `vpux layout` prints."""
+"""The JSON of `vpux layout --json`."""
 
 
 def _parse_order(text: str | None, rank: int) -> DimsOrder:

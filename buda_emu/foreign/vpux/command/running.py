@@ -156,7 +156,7 @@ RUN: Final = Columns[tuple[RunResult, str]](
     Column("outputs", [_OUTPUT], lambda run: run[0].outputs),
     Column("unwritten_outputs", dict[int, int], lambda run: run[0].unwritten_outputs),
 )
-"""What `vpux run --json` writes: a run, and words for the durations of its tasks."""
+"""The JSON of `vpux run --json`: a run, and words for the durations of its tasks."""
 
 
 def args_verb(args: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.garbage import no_collections
 
 _NOWHERE: Final = -1
-"""Where a copy without dest_device goes."""
+"""The chip to which a copy without dest_device goes: none."""
 _LOCAL: Final = "keep it on the chip of the op"
 
 
@@ -248,7 +248,7 @@ def _check_reach(epoch: Epoch, op: Op, chip: int, location: str, index: int = -1
 
 
 MOST_TILES: Final = 1 << 23
-"""Of all edges of an epoch: ten times what the largest public netlist has."""
+"""The most tiles of all edges of an epoch: ten times as many as the largest public netlist has."""
 
 
 @dataclass(slots=True)

@@ -56,7 +56,8 @@ class Draft:
     scattered: bool = False
     """Whether it serves several outputs in turn."""
     channel: int = -1
-    """Of the Ethernet core that gathers; then `cores` counts rows and columns of the NoC, as it does for a `link`."""
+    """The channel of the Ethernet core that gathers, -1 for worker cores. With one, `cores` counts rows and columns of
+    the NoC, as it does for a `link`."""
     link: bool = False
     """Whether it goes from one end of an Ethernet link to the other."""
     from_relay: bool = False

@@ -40,7 +40,7 @@ class Stream:
     pipes: tuple[int, ...]
     """Ids of the pipes that it takes part in."""
     buffer_bytes: int
-    """Of L1 that this stream alone is given; 0 where it shares another's buffer."""
+    """The bytes of L1 that this stream alone is given; 0 if it shares another's buffer."""
     phases: int | None
     """How often its configuration changes in an epoch, repeated iterations apart; None where they were not counted."""
     reads_queues: int
@@ -58,7 +58,7 @@ class CoreUse:
     extra_streams: int
     """Forks of packers, gathers' relays, relays."""
     multicast_streams: int
-    """Of the architecture's `multicast_streams`: gathers and multicasts."""
+    """The number of streams that gather or multicast, among the architecture's `multicast_streams`."""
     kernel_inputs: int
     kernel_outputs: int
     tile_header_bytes: int
@@ -140,7 +140,7 @@ class CoreLimits:
     """First byte of data buffers, where no extra blob lies before them."""
     l1_end: int
     blob_bytes: int
-    """Of the overlay blob that every core has room for."""
+    """The bytes of the overlay blob that every core has room for."""
     multicast_streams: int
     """Ids 0 and up: the only streams that can gather or multicast."""
     operand_streams: tuple[int, ...]
