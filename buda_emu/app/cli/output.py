@@ -222,7 +222,7 @@ class Progress:
     ten seconds. Leaving its context removes the line and ends the others."""
 
     def __init__(self, quiet: bool = False, *, live: bool = True) -> None:
-        """Show nothing if `quiet`. With `live` False show lines on a terminal, too, in place of one that is replaced."""
+        """Show nothing if `quiet`. With `live` False show lines on a terminal, too, not one that is replaced."""
         self.shown = not quiet
         self.live = live and self.shown and has_cursor(sys.stderr)
         self._heartbeat: Heartbeat | None = None

@@ -319,7 +319,7 @@ def split(call: Call) -> list[Array]:
 
 @operator(22, "any")
 def reshape(call: Call) -> list[Array]:
-    """Return the elements of the operand in the output's shape."""
+    """The elements of the input in the output's shape."""
     x = call.input(0)
     y = call.output()
     call.types((y,), x.tensor.type)
