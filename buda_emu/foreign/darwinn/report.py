@@ -43,14 +43,7 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
     if summary.parts:
         yield f"several chips    {plural(summary.parts, 'package')} for single chips, which the driver refuses"
         return
-    streamed = f"{summary.streamed_bytes:,} streamed in every inference"
-    yield f"parameters       {summary.cached_bytes:,} bytes cached, {streamed}"
-    if summary.complete_dma_list:
-        limits = ""
-    else:
-        limits = ", as far as the DMA list goes, which is not complete"
-    yield f"per inference    {summary.input_bytes:,} bytes in, {summary.output_bytes:,} bytes out{limits}"
-    yield f"switch to it     {_switch(summary)}"
+    yield from _lines_of_bytes(summary)
     yield ""
     heads = ("executable", "chunks", "instr. bytes", "param. bytes", "est. cycles", "hints", "scratch", "token")
     yield table(heads, map(_executable, summary.executables), right=(1, 2, 3, 4))
@@ -59,6 +52,17 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
     yield table(heads, map(_layer, summary.layers[:_MOST_LAYERS]), right=(3, 4, 5, 6))
     if len(summary.layers) > _MOST_LAYERS:
         yield f"... and {len(summary.layers) - _MOST_LAYERS} more; --json lists all"
+
+
+def _lines_of_bytes(summary: Summary) -> Iterator[str]:
+    """Yield the lines about the bytes that parameters, an inference, and the switch to the package take."""
+    streamed = f"{summary.streamed_bytes:,} streamed in every inference"
+    yield f"parameters       {summary.cached_bytes:,} bytes cached, {streamed}"
+    limits = ""
+    if not summary.complete_dma_list:
+        limits = ", as far as the DMA list goes, which is not complete"
+    yield f"per inference    {summary.input_bytes:,} bytes in, {summary.output_bytes:,} bytes out{limits}"
+    yield f"switch to it     {_switch(summary)}"
 
 
 def _executable(executable: ExecutableSummary) -> tuple[str, ...]:

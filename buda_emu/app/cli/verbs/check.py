@@ -20,7 +20,7 @@ from buda_emu.support.screen import current, note_names
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
-    from buda_emu.report.baselines import BaselineComparison
+    from buda_emu.report.baselines import Baseline, BaselineComparison
     from buda_emu.support.checker import Diagnostic
 
 
@@ -50,6 +50,11 @@ def main(args: argparse.Namespace) -> int:
     results = check_files(args, None)
     if baseline is None:
         return print_results(args, results)
+    return _print_against(args, baseline, results)
+
+
+def _print_against(args: argparse.Namespace, baseline: "Baseline", results: Results) -> int:
+    """Print the findings that a baseline does not have, and what else changed; return the exit code."""
     from buda_emu.report.baselines import check_items
 
     items = {name: check_items(file.result.diagnostics) for name, file in results.items()}

@@ -2,7 +2,7 @@
 schedules."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -235,10 +235,15 @@ def sweep_verb(args: argparse.Namespace) -> int:
     if args.csv is not None:
         write_printable(args.csv, csv_text(rows))
     if args.chart is not None:
-        along = max(axes, key=lambda name: len(choices[name]))
-        order = [name for name in axes if name != along] + [along]
+        order = _axes_of_chart(axes, choices)
         write_printable(args.chart, sweep_chart(rows, order, str(args.file), "cycles", "cycles, a model"))
     return 0
+
+
+def _axes_of_chart(axes: Sequence[str], choices: Mapping[str, Sequence[object]]) -> list[str]:
+    """Return the axes of a chart, at the end the one with the most values: points lie along it."""
+    along = max(axes, key=lambda name: len(choices[name]))
+    return [name for name in axes if name != along] + [along]
 
 
 def diff_verb(args: argparse.Namespace) -> int:
