@@ -25,7 +25,7 @@ from buda_emu.support.errors import BudaError, DocumentError, HostError
 from buda_emu.support.files import is_model
 from buda_emu.support.options import document_path, with_options
 from buda_emu.support.progress import SendKernel, do_nothing
-from buda_emu.support.workers.job import Job, Workers, workers_of
+from buda_emu.support.workers.job import Job, workers_of
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
 MOST_POINTS: Final = 100_000  # each takes a timing: more would take hours, and memory for their results
@@ -239,7 +239,7 @@ def sweep(
         points = points_of(axes, parameter_names(bodies))
         if not ("board" in axes and holds_model(path)):
             modeller_path = "buda_emu.app.api.sweep:modeller"
-            about = replace(about, netlist=_netlist_to_send(path, netlist, arch, points, workers))
+            about = replace(about, netlist=_netlist_to_send(path, netlist, arch, points, workers.dask))
     job = Job(modeller_path, about, reports=True)
     modelled: list[Point] = []
     pool = replace(workers, count=min(workers.count, len(points)))
@@ -253,13 +253,13 @@ def sweep(
 
 
 def _netlist_to_send(
-    path: str, netlist: Netlist, arch: str | None, points: Iterable[Mapping[str, str]], workers: Workers
+    path: str, netlist: Netlist, arch: str | None, points: Iterable[Mapping[str, str]], scheduler: str | None
 ) -> "SweptNetlist":
-    """Return what workers model: the netlist of an image, which they cannot read; for a Dask cluster, whose machines do
-    not have the file, the netlist of each board; else the path."""
+    """Return what workers model: the netlist itself if it is that of an image; for a Dask cluster, whose machines do
+    not have the file, the netlist of each board; else the path. `scheduler` is that of the cluster, None without."""
     if is_image(path):
         return netlist
-    if workers.dask is None:
+    if scheduler is None:
         return path
     boards = dict.fromkeys(point["board"] for point in points if "board" in point)
     return _netlists_of_boards(path, netlist, arch, boards)

@@ -8,7 +8,7 @@ from typing import Final
 
 from buda_emu.foreign.vpux.comparison import Comparison, find_operand
 from buda_emu.foreign.vpux.execute.run import RunResult
-from buda_emu.foreign.vpux.program import Program
+from buda_emu.foreign.vpux.schedule import Scheduled
 from buda_emu.performance.timeline import Access, Hazard, Occupancy, live_ranges, occupancy
 from buda_emu.performance.timeline.picture import Counter, Memory, TimelinePicture
 from buda_emu.performance.timeline.picture import picture as timeline_picture
@@ -79,7 +79,7 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
         }
 
     in_cmx = [access for access in result.watch.extents() if access.space.startswith("CMX")]
-    held = occupancy(live_ranges(scheduled.timing, in_cmx, partial(_name_access, program)))
+    held = occupancy(live_ranges(scheduled.timing, in_cmx, partial(_name_access, scheduled)))
     races = sum(index.kind == "race" for index in result.races)
     return timeline_picture(
         scheduled.schedule,
@@ -104,9 +104,10 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
     )
 
 
-def _name_access(program: Program, access: Access) -> str:
+def _name_access(scheduled: Scheduled, access: Access) -> str:
     """Return the name of the operand that an access touches, with its address; the address alone where there is
     none."""
+    program = scheduled.program
     use = program.operand_at(program.tasks[access.task].op, access.space, access.address, access.address + access.size)
     if use is None:
         return f"{access.address:#x}"
