@@ -217,7 +217,7 @@ def test_the_page_shows_figures_ratios_and_what_is_missing():
     }
     text = table.page(cells, BOTH)
     assert "| Tiny | n150 | Bfp8_b LoFi 8 | 1000 images/s | 1500 | 1.50 | op 70 %; link 27 %; longest: op conv" in text
-    assert "| 0.9999900 | **0.9000000, too low** | - | 0 |" in text
+    assert "| 0.9999900 | **0.9000000, too low** | - | abc | 0 |" in text
     assert "| Tiny | torch, onnx | n150 | not measured | not measured |" in text
     assert "* Tiny, n300:1 by torch: refused: no grid has room" in text
     assert "| 2 | 8 | 1 | 5 | abc |" in text
@@ -372,3 +372,13 @@ def test_a_published_model(name, package):
     assert found.problem == ""
     assert found.findings == 0
     assert found.pcc["ideal"] >= table.LEAST["ideal"]
+
+
+def test_a_cell_that_is_measured_without_checks_keeps_the_older_ones_with_their_commit(tmp_path):
+    path = tmp_path / "results.json"
+    table.keep(path, cell(tokens=[24, 24, 9]))
+    for commit in ("def", "fed"):
+        kept = table.keep(path, cell(commit=commit, pcc={}, tokens=[]))["tiny n150 torch"]
+        assert (kept["commit"], kept["checked"], kept["tokens"]) == (commit, "abc", [24, 24, 9])
+    assert "| abc | 0 |" in table.page(table.read(path), ONLY)
+    assert "checked" not in table.keep(path, cell(commit="new"))["tiny n150 torch"]

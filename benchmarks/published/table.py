@@ -39,12 +39,23 @@ def read(path: Path) -> Cells:
 def keep(path: Path, cell: dict[str, Any]) -> Cells:
     """Put a cell into the file in place of an older one, and return all cells. The file is written whole or not at all,
     so an interrupted run loses no cell, and cells that another run wrote meanwhile stay."""
-    cells = {**read(path), key(cell["model"], cell["board"], cell["form"]): cell}
+    older = read(path)
+    name = key(cell["model"], cell["board"], cell["form"])
+    cells = {**older, name: _with_older_checks(cell, older.get(name, {}))}
     beside = path.with_suffix(".part")
     text = json.dumps({"schema_version": SCHEMA, "cells": dict(sorted(cells.items()))}, indent=1)
     beside.write_text(text + "\n")
     beside.replace(path)
     return cells
+
+
+def _with_older_checks(cell: dict[str, Any], older: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell that was measured without a comparison with the original together with the comparison of an older
+    cell; `checked` is the commit of that."""
+    if cell.get("pcc") or cell.get("problem") or not older.get("pcc"):
+        return cell
+    checks = {name: older[name] for name in ("pcc", "tokens") if name in older}
+    return {**cell, **checks, "checked": older.get("checked", older.get("commit", ""))}
 
 
 def key(model: str, board: str, form: str) -> str:
@@ -301,15 +312,16 @@ def _correct(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
     if "ideal" not in cells.get("stable_diffusion n150 torch", {}).get("pcc", ["ideal"]):
         yield _DIFFUSION
         yield ""
-    yield "| model | from | board | PCC, ideal | PCC, device | tokens | findings | compile s |"
-    yield "| --- | --- | --- | ---: | ---: | --- | ---: | ---: |"
+    yield "| model | from | board | PCC, ideal | PCC, device | tokens | commit of these | findings | compile s |"
+    yield "| --- | --- | --- | ---: | ---: | --- | --- | ---: | ---: |"
     for name, model in models.items():
         for cell in (cell for cell in cells.values() if cell["model"] == name and not cell["problem"]):
             if cell["form"] != "vendor" and (cell["pcc"] or cell["form"] == "onnx"):
                 shown = [_pcc(cell["pcc"].get(word), LEAST[word]) for word in LEAST]
                 yield (
                     f"| {model.title} | {model.library}, {cell['form']} | {cell['board']} | {' | '.join(shown)} "
-                    f"| {_tokens(cell.get('tokens'))} | {cell['findings']} | {cell['seconds']:.0f} |"
+                    f"| {_tokens(cell.get('tokens'))} | {cell.get('checked') or cell['commit']} | {cell['findings']} "
+                    f"| {cell['seconds']:.0f} |"
                 )
 
 
