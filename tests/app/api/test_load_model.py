@@ -226,7 +226,7 @@ def test_inputs_by_name_and_as_torch_tensors(models, folder):
         ("small", lambda model: model.run({"inputs": random(1, 40)}), "unknown inputs"),
         ("parted", lambda model: model(random(3, 8)), r"shape \[3, 8\], the model takes \[2, 8\]"),
         ("decoder", lambda model: model.generate([1], 20), "caches have room for 8, 4 windows of 2 tokens$"),
-        ("decoder", lambda model: model(*MODELS["decoder"][1], write_index=4), "write_index 4 for 1 rounds"),
+        ("decoder", lambda model: model(*MODELS["decoder"][1], write_index=4), "write_index 4 for 1 round"),
         ("decoder", lambda model: model(*MODELS["decoder"][1], program="other"), "'other' is not one of: model"),
         ("decoder", lambda model: model.run({"tokens": random(1, 2)}), "no positions"),
     ],

@@ -7,6 +7,7 @@ import pytest
 
 from buda_emu.app.cli.main import VERBS, build_parser, main
 from buda_emu.app.documents.kinds import KINDS, kind_of, require_netlists
+from buda_emu.foreign.darwinn.container import CUSTOM_CODE
 from buda_emu.support.errors import HostError
 
 VERBS_FOR_NETLISTS = ("run", "perf", "test", "graph", "debug", "numerics", "advise", "route", "fmt")
@@ -16,12 +17,15 @@ VERBS_FOR_NETLISTS = ("run", "perf", "test", "graph", "debug", "numerics", "advi
 def files(root, tmp_path):
     """A file of each kind by words of the message."""
     package = tmp_path / "two.tflite"
-    package.write_bytes(b"\x1c\0\0\0TFL3" + bytes(100))
+    package.write_bytes(b"\x1c\0\0\0TFL3" + bytes(100) + CUSTOM_CODE.encode())
+    uncompiled = tmp_path / "float.tflite"
+    uncompiled.write_bytes(b"\x1c\0\0\0TFL3" + bytes(100))
     return {
         "a Gemini schedule": root / "examples/gemini/halo.json",
         "a network (front-end IR)": root / "examples/gemini/halo.frontend.json",
         "a VPUX program": root / "examples/vpux/clamp.mlir",
         "an Edge TPU package": package,
+        "a TensorFlow Lite model that was not compiled for the Edge TPU": uncompiled,
     }
 
 
