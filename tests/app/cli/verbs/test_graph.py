@@ -200,7 +200,7 @@ def test_a_picture_of_another_kind_is_refused(tmp_path, root, capsys):
     assert not list(tmp_path.iterdir())
     assert main(["graph", net, "-o", str(tmp_path / "x.png"), "--format", "svg"]) == 0
     assert main(["graph", net, "-o", str(tmp_path / "none" / "x.svg")]) == 2
-    assert f"{tmp_path / 'none' / 'x.svg'}: No such file" in capsys.readouterr().err
+    assert f"{tmp_path / 'none' / 'x.svg'}: there is no folder" in capsys.readouterr().err
 
 
 def test_streams_stand_on_each_core_with_their_limits(picture):
