@@ -60,8 +60,11 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
     inputs: dict[GraphPlace, int] = {}
     for program, graphs in placement.programs.items():
         inputs |= dict.fromkeys(graphs, placement.count(program))
+    ops_by_graph = placement.ops_by_graph()
     for graph, name in graph_names(placement).items():
-        document.graphs[name] = _graph(placement, graph, name, inputs[graph])
+        device = _device(placement, graph.chip)
+        ops = [_op(placement, placed, name, device) for placed in ops_by_graph[graph]]
+        document.graphs[name] = Graph(name=name, target_device=device, input_count=inputs[graph], ops=tuple(ops))
         if placement.instances:
             document.graph_devices[name] = placement.instances
     document.fused_ops = {name: _fused_op(placed) for name, placed in placement.ops.items() if placed.op.steps}
@@ -112,13 +115,6 @@ def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
         layout=queue.layout,
         buffers=tuple(Buffer(channel, address) for channel, address in queue.addresses),
     )
-
-
-def _graph(placement: Placement, graph: GraphPlace, name: str, inputs: int) -> Graph:
-    """Return the netlist's graph with the ops of one epoch on one chip; `inputs`: its `input_count`."""
-    device = _device(placement, graph.chip)
-    ops = [_op(placement, placed, name, device) for placed in placement.ops.values() if placed.graph == graph]
-    return Graph(name=name, target_device=device, input_count=inputs, ops=tuple(ops))
 
 
 def _op(placement: Placement, placed: PlacedOp, graph: str, device: int) -> Op:

@@ -54,25 +54,32 @@ def graph_names(placement: Placement) -> dict[GraphPlace, str]:
 
 def programs(placement: Placement) -> Iterator[Program]:
     """Yield all programs in the order in which they run."""
+    reads = {graph: placement.held_by_queue(ops) for graph, ops in placement.ops_by_graph().items()}
     last: dict[str, str] = {}
     for program, graphs in placement.programs.items():
         for graph in graphs:
-            last |= dict.fromkeys(placement.held_by_queue(graph), program)
-    for program in placement.programs:
-        yield Program(name=program_name(program), instructions=tuple(_program(placement, program, last)))
+            last |= dict.fromkeys(reads[graph], program)
+    for program, graphs in placement.programs.items():
+        reads_of_program = {graph: reads[graph] for graph in graphs}
+        instructions = tuple(_program(placement, program, reads_of_program, last))
+        yield Program(name=program_name(program), instructions=instructions)
 
 
-def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterator[Instruction]:
-    """Yield the instructions of a program: one loop, at the end of which all queues advance together.
+def _program(
+    placement: Placement, program: str, reads: Mapping[GraphPlace, Mapping[str, bool]], last: Mapping[str, str]
+) -> Iterator[Instruction]:
+    """Yield the instructions of a program: one loop, at the end of which all queues advance together. `reads`: the
+    queues that each of its graphs reads, with whether they are held in L1; `last`: the program that reads each queue
+    last.
 
     Queues that a later program also reads keep their entries until that one is done: in this program their global
     pointer stays, for the whole loop, at the entries that were there at the beginning.
     """
-    graphs = placement.programs[program]
+    graphs = [*reads]
     names = graph_names(placement)
-    reads = {graph: placement.held_by_queue(graph) for graph in graphs}
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
-    form = _form_of(placement, program, last, stores)
+    moving = [placement.queues[name] for names_read in reads.values() for name in names_read]
+    form = _form_of(placement, program, [queue for queue in moving if _advances(queue)], last, stores)
     yield from form.begin()
     allocated, freed = _lives(placement, graphs, reads)
     for graph in graphs:
@@ -92,12 +99,11 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     yield from form.end()
 
 
-def _form_of(placement: Placement, program: str, last: Mapping[str, str], stores: Sequence[Store]) -> "_Form":
-    """Return the form of a program; `last`: the program that reads each queue last; `stores`: the program's own."""
-    moving: list[Queue] = []
-    for graph in placement.programs[program]:
-        queues = (placement.queues[name] for name in placement.held_by_queue(graph))
-        moving += [queue for queue in queues if _advances(queue)]
+def _form_of(
+    placement: Placement, program: str, moving: Sequence[Queue], last: Mapping[str, str], stores: Sequence[Store]
+) -> "_Form":
+    """Return the form of a program; `moving`: the queues that it reads and advances; `last`: the program that reads
+    each queue last; `stores`: the program's own."""
     return _Form(
         entries=tuple(sorted({queue.entries for queue in moving}, reverse=True)),
         popped=frozenset(queue.entries for queue in moving if last[queue.name] == program),

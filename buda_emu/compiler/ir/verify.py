@@ -389,8 +389,8 @@ def _rectangle(placed: PlacedOp) -> tuple[int, int, int, int]:
 
 def _overlaps(placement: Placement) -> Iterator[str]:
     """Yield pairs of ops that run at the same time on the same cores."""
-    for graph in placement.graphs():
-        rectangles = [(name, _rectangle(placed)) for name, placed in placement.ops.items() if placed.graph == graph]
+    for ops in placement.ops_by_graph().values():
+        rectangles = [(placed.op.name, _rectangle(placed)) for placed in ops]
         for (name, first), (other, second) in combinations(rectangles, 2):
             if first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]:
                 yield f"{name} and {other} share cores"

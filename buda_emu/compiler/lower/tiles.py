@@ -364,8 +364,19 @@ class TileGraph:
 
     def flows(self, program: str) -> bool:
         """Return whether inputs go through a program; an optimizer reads only states, and runs once for all inputs."""
-        read = (use.source for op in self.ops.values() if op.program == program for use in op.uses)
-        return any(name in self.inputs or (name in self.ops and self.ops[name].program != program) for name in read)
+        return bool(self.flow_into(program))
+
+    def flow_into(self, program: str) -> tuple[str, str] | None:
+        """Return the first op of a program that reads an input or an op of another program, and what it reads; None
+        where there is none."""
+        for op in self.ops.values():
+            if op.program != program:
+                continue
+            for use in op.uses:
+                source = self.ops.get(use.source)
+                if use.source in self.inputs or (source is not None and source.program != program):
+                    return op.name, use.source
+        return None
 
     def state(self, label: str) -> State | None:
         """Return the state with a label, None if there is none."""

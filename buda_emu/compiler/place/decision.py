@@ -47,10 +47,39 @@ class PlacementDecision:
 
 
 class OneEpoch(NamedTuple):
-    """Another placement of the same graph, and the only epoch whose ops have other places or divisions in it."""
+    """Another placement of the same graph, and the only epoch whose ops have other places or divisions in it. `near`:
+    the part of the graph on which the queues of the epoch depend, so that a trial takes time for its own epoch and not
+    for the whole model."""
 
     base: Placement
     epoch: int
+    near: TileGraph
+
+    @staticmethod
+    def of(tiles: TileGraph, base: Placement, epoch: int) -> "OneEpoch":
+        """Return the epoch of a placement of the graph `tiles`."""
+        return OneEpoch(base, epoch, _graph_near(tiles, base, epoch))
+
+
+def _graph_near(tiles: TileGraph, base: Placement, epoch: int) -> TileGraph:
+    """Return the graph with the ops of an epoch and those that make or read a tensor which the epoch makes or reads.
+    Ops that a ram or the host shows, that let inputs flow through a program, or that stand on the last chip are there,
+    too, as they decide what the whole placement looks like."""
+    tensors: set[str] = set()
+    for op in tiles.ops.values():
+        if base.ops[op.name].epoch == epoch:
+            tensors.add(op.name)
+            tensors.update(use.source for use in op.uses)
+    names = tensors | tiles.shown
+    names.add(max(base.ops, key=lambda name: base.ops[name].chip))
+    for program in dict.fromkeys(op.program for op in tiles.ops.values()):
+        names.update(tiles.flow_into(program) or ())
+    ops = {
+        op.name: op for op in tiles.ops.values() if op.name in names or any(use.source in tensors for use in op.uses)
+    }
+    read = {use.source for op in ops.values() for use in op.uses}
+    constants = {name: constant for name, constant in tiles.constants.items() if name in read}
+    return replace(tiles, ops=ops, constants=constants)
 
 
 def build_placement(
@@ -63,8 +92,10 @@ def build_placement(
 ) -> Placement:
     """Build the placement of all decisions with its queues, with the rounds and copies of the objective.
 
-    With `only`, just the queues of that epoch are added, in the channels that they have in the whole placement and at
-    addresses that mean nothing. Raises MemoryFullError."""
+    With `only`, just the ops and queues near that epoch are added, the queues in the channels that they have in the
+    whole placement and at addresses that mean nothing. Raises MemoryFullError."""
+    if only is not None:
+        tiles = only.near
     graph = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
     placement = Placement(target, graph, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
     for op in tiles.ops.values():
@@ -74,17 +105,20 @@ def build_placement(
         else:
             _add_op(placement, op, decision)
     drop_unread_constants(graph)
-    placement.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
     prefetches = not placement.waits_for_one or Part.PREFETCH not in objective.without
     balances = not placement.waits_for_one or Part.BALANCE not in objective.without
     if only is None:
+        placement.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
         make_routable(placement)
         if prefetches:
             add_prefetch_buffers(placement)
         add_queues(placement, rounds, balances=balances)
     else:
-        detours = only.base.detours.items()
-        placement.detours = {edge: detour for edge, detour in detours if placement.ops[edge[0]].epoch != only.epoch}
+        placement.epochs = only.base.epochs
+        for edge, detour in only.base.detours.items():
+            reader = placement.ops.get(edge[0])
+            if reader is not None and reader.epoch != only.epoch:
+                placement.detours[edge] = detour
         make_routable(placement, only.epoch)
         if prefetches:
             add_prefetch_buffers(placement, only.epoch)

@@ -341,11 +341,10 @@ def enlarge_operand_buffers(placement: Placement) -> None:
     """Enlarge the operand buffers of every graph as far as short branches need it. Where L1 is full, an operand that
     would hang goes through DRAM, and one that would only wait stays as it is."""
     memory = Memory.of(placement)
-    for graph in placement.graphs():
-        placed = {name: placed_op for name, placed_op in placement.ops.items() if placed_op.graph == graph}
+    for ops in placement.ops_by_graph().values():
         pipeline = Pipeline(
-            {name: placed_op.op for name, placed_op in placed.items()},
-            {name: placed_op.blocks for name, placed_op in placed.items()},
+            {placed.op.name: placed.op for placed in ops},
+            {placed.op.name: placed.blocks for placed in ops},
             frozenset(placement.detours),
         )
         _enlarge_pipeline(placement, memory, pipeline)

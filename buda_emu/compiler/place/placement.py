@@ -1,5 +1,6 @@
 """The result of placing: each op's division, cores, chip and epoch, and the queues around them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -179,15 +180,21 @@ class Placement:
             graphs_by_program.setdefault(of[graph], []).append(graph)
         return graphs_by_program
 
-    def held_by_queue(self, graph: GraphPlace) -> dict[str, bool]:
+    def ops_by_graph(self) -> dict[GraphPlace, list[PlacedOp]]:
+        """Return the ops of each graph in their order; the graphs are in the order in which they run."""
+        ops_by_graph: dict[GraphPlace, list[PlacedOp]] = {graph: [] for graph in self.graphs()}
+        for placed in self.ops.values():
+            ops_by_graph[placed.graph].append(placed)
+        return ops_by_graph
+
+    def held_by_queue(self, ops: Iterable[PlacedOp]) -> dict[str, bool]:
         """Return the queues that the ops of a graph read, each with whether all these ops hold it in L1."""
         held_by_queue: dict[str, bool] = {}
-        for placed in self.ops.values():
-            if placed.graph == graph:
-                for use in placed.op.uses:
-                    name = self.source(use.source, placed)
-                    if name in self.queues:
-                        held_by_queue[name] = held_by_queue.get(name, True) and use.source in placed.held
+        for placed in ops:
+            for use in placed.op.uses:
+                name = self.source(use.source, placed)
+                if name in self.queues:
+                    held_by_queue[name] = held_by_queue.get(name, True) and use.source in placed.held
         return held_by_queue
 
     @property

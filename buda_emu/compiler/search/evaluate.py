@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,22 @@ from buda_emu.compiler.emit.programs import ONE_ROUND
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.variants import LOOP
-from buda_emu.performance.timing.model import ModelledEpochs, model_netlist, model_totals
+from buda_emu.performance.timing.model import (
+    EpochFigures,
+    EpochModel,
+    ModelledEpochs,
+    epochs_with_ops,
+    model_netlist,
+    model_totals,
+    require_places,
+)
+from buda_emu.performance.timing.transfers.noc import paths
+from buda_emu.performance.timing.transfers.rates import speed
 
 if TYPE_CHECKING:
-    from buda_emu.performance.timing.result import PerfRun
+    from buda_emu.performance.timing.result import EpochReport, PerfRun
+    from buda_emu.performance.timing.transfers.flows import Flow
+    from buda_emu.performance.timing.transfers.noc import Path
 
 
 @dataclass(frozen=True)
@@ -26,6 +39,59 @@ class Evaluation:
     run: "PerfRun"
     cycles: float
     host: float
+
+
+class EpochEvaluation:
+    """A placement of one epoch alone with its modelled figures, which are looked up where an epoch like it was modelled
+    before. Its schedule is made when it is asked for."""
+
+    def __init__(self, placement: Placement, modelled_epochs: ModelledEpochs) -> None:
+        """Evaluate the placement; `modelled_epochs` has the figures of earlier epochs and receives those of this
+        one."""
+        chip = placement.target.chip
+        self.netlist, programs, rounds = _netlist(placement)
+        require_places(self.netlist, chip)
+        self._chip = chip
+        self._model = EpochModel(speed(chip, {}), chip)
+        self._epoch = epochs_with_ops(self.netlist, programs, rounds)[0]
+        self._transfers = self._model.transfers(self.netlist, self._epoch)
+        key = self._transfers.key(self.netlist, self._epoch)
+        figures = modelled_epochs.get(key)
+        if figures is None:
+            figures = modelled_epochs[key] = EpochFigures.of(self.report.timing, self.report.load)
+        self._figures = figures
+
+    @cached_property
+    def report(self) -> "EpochReport":
+        """The epoch with the times of all its tasks."""
+        return self._model.report(self.netlist, self._epoch, self._transfers)
+
+    @property
+    def edges(self) -> "Sequence[Flow]":
+        """What the epoch moves."""
+        return self._transfers.edges
+
+    @cached_property
+    def paths(self) -> "Sequence[Path]":
+        """The path of each edge."""
+        return paths(self.netlist, self.edges, self._chip)
+
+    @property
+    def cycles(self) -> float:
+        """The cycles of a round of inputs, with loading the epoch."""
+        return self._figures.timing + self._figures.load
+
+    @property
+    def bottleneck(self) -> str:
+        """The kind of what sets the pace."""
+        return self._figures.bottleneck
+
+    @cached_property
+    def op_cycles(self) -> dict[str, float]:
+        """The cycles that each op takes for one input."""
+        graphs = self._epoch.temporal.graphs
+        names = [op.name for graph in graphs for op in self.netlist.graphs[graph].ops]
+        return dict(zip(names, self._figures.ops, strict=True))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, build_
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import epoch_load
-from buda_emu.compiler.search.evaluate import Evaluation, evaluate
+from buda_emu.compiler.search.evaluate import EpochEvaluation
 from buda_emu.compiler.search.pack import pack, pack_on_chip, widen_ops
 from buda_emu.compiler.search.wiring import (
     PATIENCE,
@@ -34,6 +34,7 @@ from buda_emu.compiler.search.wiring import (
 from buda_emu.compiler.search_parts import Part, Parts
 from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.compiler.target import Objective
+from buda_emu.performance.timing.model import ModelledEpochs
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_channel
 from buda_emu.performance.timing.transfers.rates import speed
@@ -283,11 +284,14 @@ class Start:
         return self._first
 
 
-def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResult) -> Decisions:
+def improve_epochs(
+    table: CandidateTable, start: Start, known_result: KnownResult, modelled_epochs: ModelledEpochs
+) -> Decisions:
     """Return the decisions with each epoch packed and wired again, as far as the bound of work allows. Identical epochs
     are changed in the same way.
 
-    `known_result` returns what workers found for an epoch of this start, which equals what would be found here."""
+    `modelled_epochs` has the figures of the epochs that were modelled before. `known_result` returns what workers found
+    for an epoch of this start, which equals what would be found here."""
     record = start.objective.record
     decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}
@@ -302,7 +306,7 @@ def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResul
                 record.modelled += elsewhere[1]
                 record.gained |= elsewhere[2]
             else:
-                better[epoch] = improve_epoch(table, start, record, names)
+                better[epoch] = improve_epoch(table, start, record, names, modelled_epochs)
         result |= copy_decisions(table, names, better[first], epoch) or {name: decisions[name] for name in names}
     return result
 
@@ -331,19 +335,23 @@ def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[st
     MemoryFullError."""
     placement = start.placement(table)
     decisions = start.decisions
+    names_by_epoch: list[list[str]] = [[] for _ in range(placement.epochs)]
+    for op in table.ops:
+        names_by_epoch[decisions[op.name].epoch].append(op.name)
     firsts: dict[object, int] = {}
     groups: list[tuple[int, list[str]]] = []
-    for epoch in range(placement.epochs):
-        names = [op.name for op in table.ops if decisions[op.name].epoch == epoch]
+    for names in names_by_epoch:
+        epoch = len(groups)
         groups.append((firsts.setdefault(_epoch_key(placement.tiles, names, decisions), epoch), names))
     return groups
 
 
 def improve_epoch(
-    table: CandidateTable, start: Start, record: SearchRecord, names: list[str]
+    table: CandidateTable, start: Start, record: SearchRecord, names: list[str], modelled_epochs: ModelledEpochs
 ) -> list[PlacementDecision]:
-    """Return the improved decisions of the ops of one epoch; `record` counts the ops that are modelled for it."""
-    only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
+    """Return the improved decisions of the ops of one epoch; `record` counts the ops that are modelled for it, also
+    those of epochs that are in `modelled_epochs`."""
+    only = OneEpoch.of(table.tiles, start.placement(table), start.decisions[names[0]].epoch)
     epoch = _Epoch(
         table=table,
         make=partial(start.make, table),
@@ -352,6 +360,7 @@ def improve_epoch(
         budget=BUDGETS[start.budget],
         record=record,
         without=start.objective.without,
+        modelled_epochs=modelled_epochs,
     )
     epoch_decisions = epoch.improve(start.decisions)
     return [epoch_decisions[name] for name in names]
@@ -377,6 +386,7 @@ class _Epoch:
     budget: Budget
     record: SearchRecord
     without: Parts
+    modelled_epochs: ModelledEpochs
 
     @property
     def epoch(self) -> int:
@@ -413,8 +423,14 @@ class _Epoch:
         return self._connect(decisions, table, best, best_evaluation)
 
     def _pack_with_corrections(
-        self, decisions: Decisions, ops: range, best: Decisions, best_evaluation: Evaluation, *, grid_transpose: bool
-    ) -> tuple[CandidateTable, Decisions, Evaluation]:
+        self,
+        decisions: Decisions,
+        ops: range,
+        best: Decisions,
+        best_evaluation: EpochEvaluation,
+        *,
+        grid_transpose: bool,
+    ) -> tuple[CandidateTable, Decisions, EpochEvaluation]:
         """Pack and wire the epoch again with estimates that the model of the best packing corrects, in a limited number
         of rounds. Returns the table with the last estimates, and the best decisions with their evaluation. `ops`: the
         numbers of the epoch's ops."""
@@ -424,9 +440,9 @@ class _Epoch:
         for _ in range(1 if self.budget.timed and single else self.budget.rounds):
             if self.record.stop_modelling() or Part.CORRECTION in self.without:
                 break
-            for op_timing in best_evaluation.run.epochs[0].timing.ops:
-                factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
-                factors[op_timing.op] = max(factors.get(op_timing.op, 1.0), factor)
+            for name, cycles in best_evaluation.op_cycles.items():
+                factor = cycles / max(best[name].choice.math, 1.0)
+                factors[name] = max(factors.get(name, 1.0), factor)
             table = self.table.correct_estimates(factors, within=ops)
             packed, end = pack(table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=grid_transpose)
             if end < ops.stop:
@@ -435,7 +451,7 @@ class _Epoch:
                 packed = widen_ops(table, packed)
             part = self._part(decisions, packed)
             wired, evaluation = self._wire(packed, part, self._evaluate(part))
-            if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+            if evaluation.cycles < best_evaluation.cycles:
                 best = wired
                 best_evaluation = evaluation
                 self.record.gained.add(Part.CORRECTION)
@@ -444,13 +460,13 @@ class _Epoch:
         return table, best, best_evaluation
 
     def _resize(
-        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: Evaluation
-    ) -> tuple[Decisions, Evaluation]:
+        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: EpochEvaluation
+    ) -> tuple[Decisions, EpochEvaluation]:
         """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
         for _ in range(RESIZED):
             if self.record.stop_modelling():
                 break
-            wished = resize_ops(table, best, best_evaluation.run.epochs[0])
+            wished = resize_ops(table, best, best_evaluation.report)
             if not wished or Part.RESIZING in self.without:
                 break
             attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation, Part.RESIZING)
@@ -461,16 +477,16 @@ class _Epoch:
         return best, best_evaluation
 
     def _retime(
-        self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
-    ) -> tuple[Decisions, Evaluation]:
+        self, decisions: Decisions, best: Decisions, best_evaluation: EpochEvaluation
+    ) -> tuple[Decisions, EpochEvaluation]:
         """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
         it."""
         for _ in range(IN_TIME):
             if self.record.stop_modelling() or Part.DEADLINES in self.without:
                 break
-            retimed = set_deadlines(best, best_evaluation.run.epochs[0])
+            retimed = set_deadlines(best, best_evaluation.report)
             evaluation = self._evaluate(self._part(decisions, retimed))
-            if _round_cycles(evaluation) >= _round_cycles(best_evaluation):
+            if evaluation.cycles >= best_evaluation.cycles:
                 break
             best = retimed
             best_evaluation = evaluation
@@ -478,7 +494,7 @@ class _Epoch:
         return best, best_evaluation
 
     def _connect(
-        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: Evaluation
+        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: EpochEvaluation
     ) -> Decisions:
         """Try grids with which operands go from core to core that now go through DRAM for lack of streams, and return
         the decisions that the model finds quickest."""
@@ -510,36 +526,37 @@ class _Epoch:
         return best
 
     def _try_decisions(
-        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: Evaluation, *parts: str
-    ) -> tuple[Decisions, Evaluation]:
+        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: EpochEvaluation, *parts: str
+    ) -> tuple[Decisions, EpochEvaluation]:
         """Return other decisions of the ops with their evaluation if the model finds them quicker than the best ones,
         else the best ones; `parts`: those of the search that gain if so."""
         part = self._part(decisions, candidate)
         wired, evaluation = self._wire(candidate, part, self._evaluate(part))
-        if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+        if evaluation.cycles < best_evaluation.cycles:
             self.record.gained.update(parts)
             return wired, evaluation
         return best, best_evaluation
 
-    def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
+    def _wire(
+        self, decisions: Decisions, part: Placement, before: EpochEvaluation
+    ) -> tuple[Decisions, EpochEvaluation]:
         """Move ops so that wires are short, and return the moved decisions if the model finds them quicker than
         `before`, the evaluation of the placement `part`."""
         if Part.WIRES in self.without:
             return decisions, before
-        report = before.run.epochs[0]
         chip = part.target.chip
         alone = part.waits_for_one
         wires: Wires | WiresOfOne
         tries = 2 * self.budget.moves, 3 * PATIENCE
         enough = 0.0
         if not alone:
-            wires = Wires.of(before.netlist, report.edges, report.paths, chip)
+            wires = Wires.of(before.netlist, before.edges, before.paths, chip)
             tries = self.budget.moves, PATIENCE
-            enough = _link_limit(report, chip)
+            enough = _link_limit(before, chip)
         elif self.budget.timed:
-            wires = TimedWires(before.netlist, report, chip)
+            wires = TimedWires(before.netlist, before.report, chip)
         else:
-            wires = WiresOfOne(before.netlist, report.edges, chip)
+            wires = WiresOfOne(before.netlist, before.edges, chip)
         kinds = self._kinds_of_moves(regions=isinstance(wires, TimedWires))
         grid = part.target.arch.grid
         moved = _chip_by_chip(
@@ -550,15 +567,16 @@ class _Epoch:
             return best, evaluation
         return self._transpose(best, part, evaluation)
 
-    def _transpose(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
+    def _transpose(
+        self, decisions: Decisions, part: Placement, before: EpochEvaluation
+    ) -> tuple[Decisions, EpochEvaluation]:
         """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
         them quicker than `before`, the evaluation of the placement `part`."""
-        report = before.run.epochs[0]
         grid = part.target.arch.grid
-        if report.bottleneck.kind != "link" or Part.TURNS in self.without:
+        if before.bottleneck != "link" or Part.TURNS in self.without:
             return decisions, before
-        wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
-        enough = _link_limit(report, part.target.chip)
+        wires = Wires.of(before.netlist, before.edges, before.paths, part.target.chip)
+        enough = _link_limit(before, part.target.chip)
         moved = _chip_by_chip(
             decisions,
             lambda chip_decisions: rewire_and_transpose(
@@ -568,11 +586,11 @@ class _Epoch:
         return self._keep_if_quicker(decisions, moved, part, before, Part.TURNS)
 
     def _anneal(
-        self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
-    ) -> tuple[Decisions, Evaluation]:
+        self, decisions: Decisions, best: Decisions, best_evaluation: EpochEvaluation
+    ) -> tuple[Decisions, EpochEvaluation]:
         """Move the ops of an epoch of a single input in a long search, and return the moved decisions if the model
         finds them quicker."""
-        report = best_evaluation.run.epochs[0]
+        report = best_evaluation.report
         part = self._part(decisions, best)
         wires = TimedWires(best_evaluation.netlist, report, part.target.chip)
         grid = part.target.arch.grid
@@ -589,8 +607,8 @@ class _Epoch:
         )
 
     def _keep_if_quicker(
-        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation, mover: str
-    ) -> tuple[Decisions, Evaluation]:
+        self, decisions: Decisions, moved: Decisions, part: Placement, before: EpochEvaluation, mover: str
+    ) -> tuple[Decisions, EpochEvaluation]:
         """Return the moved decisions if the model finds them quicker, else the present ones. `mover`: the part of the
         search that moved them."""
         if all(moved[name] == decision for name, decision in decisions.items()):
@@ -600,7 +618,7 @@ class _Epoch:
             for name, placed in part.ops.items()
         }
         after = self._evaluate(replace(part, ops=ops))
-        if _round_cycles(after) < _round_cycles(before):
+        if after.cycles < before.cycles:
             self.record.gained.add(mover)
             return moved, after
         return decisions, before
@@ -610,16 +628,15 @@ class _Epoch:
         others."""
         return isolate_epoch(self.make({**decisions, **epoch_decisions}, self.only), self.epoch)
 
-    def _evaluate(self, part: Placement) -> Evaluation:
+    def _evaluate(self, part: Placement) -> EpochEvaluation:
         """Evaluate a placement of the epoch, and count its ops as modelled."""
         self.record.modelled += len(part.ops)
-        return evaluate(part)
+        return EpochEvaluation(part, self.modelled_epochs)
 
 
-def _link_limit(report: EpochReport, chip: Device) -> float:
+def _link_limit(evaluation: EpochEvaluation, chip: Device) -> float:
     """Return the bytes over the fullest link below which no op is moved."""
-    busiest = max(op_timing.cost.cycles for op_timing in report.timing.ops)
-    return busiest * speed(chip, {}).rates().link * ENOUGH
+    return max(evaluation.op_cycles.values()) * speed(chip, {}).rates().link * ENOUGH
 
 
 def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
@@ -647,9 +664,3 @@ def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -
 def _pace(decisions: Decisions) -> float:
     """Return the cycles of the slowest op as estimated."""
     return max(decision.choice.cycles for decision in decisions.values())
-
-
-def _round_cycles(evaluation: Evaluation) -> float:
-    """Return the cycles of a round of inputs of the only epoch, with loading it."""
-    report = evaluation.run.epochs[0]
-    return report.timing.total + report.load.cycles

@@ -105,7 +105,7 @@ def try_start(
     if known_result is None:
         decisions = improve_with_workers(context, table, start)
     else:
-        decisions = improve_epochs(table, start, known_result)
+        decisions = improve_epochs(table, start, known_result, context.epochs)
     result = SearchResult.of(
         start.objective, model_placement(context, start.objective, start.make(table, decisions)), table, decisions
     )
@@ -116,7 +116,7 @@ def try_start(
 def improve_with_workers(context: SearchContext, table: CandidateTable, start: Start) -> Decisions:
     """Improve the epochs of one start by itself, as `improve_epochs` does, with workers."""
     with closing(improve_ahead(table, [start], context.workers)) as known_results:
-        return improve_epochs(table, start, next(known_results))
+        return improve_epochs(table, start, next(known_results), context.epochs)
 
 
 def earlier_result(context: SearchContext, table: CandidateTable, start: Start) -> SearchResult | None:

@@ -151,7 +151,8 @@ class Schedule(Tasks):
             duration = self.durations
         else:
             duration = durations
-        if sum(duration.tolist()) >= MOST:
+        longest = int(duration.max(initial=0))
+        if longest * len(duration) >= MOST and sum(duration.tolist()) >= MOST:
             raise HostError("the durations of all tasks add up to more than 2^62")
         return self.runs()(duration)
 

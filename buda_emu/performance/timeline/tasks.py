@@ -10,10 +10,40 @@ from numpy.typing import NDArray
 
 from buda_emu.support.errors import HostError
 
-Counted = tuple[int, NDArray[np.int64]]
-"""An object, and tokens of it for each of many tasks."""
+Ints = NDArray[np.int64]
 MOST = (1 << 62) - 1
 """Of a count of tokens, and of the sum of all durations."""
+
+
+class TokenCounts(NamedTuple):
+    """The tokens that each of many tasks waits for, or gives, of each object of a list, without zeros. It names no
+    objects, so that tasks of the same form share it.
+
+    `tasks`: their number; `ends`: for each task the number of counts up to its last one; `columns` and `tokens`: the
+    place in the list of objects and the tokens of each count."""
+
+    tasks: int
+    ends: Ints
+    columns: Ints
+    tokens: Ints
+
+    @staticmethod
+    def of(tasks: int, tokens_by_object: Sequence[Ints]) -> "TokenCounts":
+        """Return the counts of so many tasks from the tokens of each object for each task. Raises HostError for an
+        impossible count."""
+        amounts = np.empty((tasks, len(tokens_by_object)), np.int64)
+        for column, tokens in enumerate(tokens_by_object):
+            amounts[:, column] = tokens
+        if amounts.size and (amounts.min() < 0 or amounts.max() >= MOST):
+            impossible = amounts[(amounts < 0) | (amounts >= MOST)]
+            raise HostError(f"tasks: {int(impossible[0])} tokens of an object are not possible")
+        owners, columns = np.nonzero(amounts > 0)
+        ends = np.searchsorted(owners, np.arange(tasks), side="right")
+        return TokenCounts(tasks, ends.astype(np.int64), columns.astype(np.int64), amounts[owners, columns])
+
+
+ManyCounts = tuple[Sequence[int], TokenCounts]
+"""The numbers of some objects, and the tokens of each that each of many tasks waits for, or gives."""
 
 
 class Wait(NamedTuple):
@@ -109,51 +139,35 @@ class Tasks:
             self._labels[len(self._unit) - 1] = label
         return len(self._unit) - 1
 
-    def tasks(
-        self, unit: int, duration: int, count: int, waits: Sequence[Counted], signals: Sequence[Counted]
-    ) -> range:
-        """Add many tasks of one duration at the end of a unit's list and return their numbers. Task n starts when
-        `tokens[n]` of each object of `waits` were given since the beginning, and gives `tokens[n]` of each object of
-        `signals` when it ends; 0 tokens are no wait and no signal.
+    def tasks(self, unit: int, duration: int, waits: ManyCounts, signals: ManyCounts) -> range:
+        """Add many tasks of one duration at the end of a unit's list and return their numbers. Each starts when the
+        tokens of `waits` were given since the beginning, and gives the tokens of `signals` when it ends.
 
         Raises HostError as `task` does.
         """
-        if not (0 <= unit < len(self.units) and 0 <= duration < MOST):
-            raise HostError(f"tasks {len(self)} and on: {duration} on unit {unit} is not possible")
+        count = waits[1].tasks
+        if not (0 <= unit < len(self.units) and 0 <= duration < MOST and signals[1].tasks == count):
+            raise HostError(f"tasks {len(self)} and on: {count} of {duration} on unit {unit} are not possible")
         first = len(self)
-        _extend(self._unit, np.full(count, unit, np.int64))
-        _extend(self._duration, np.full(count, duration, np.int64))
-        held = self._append_counts(count, waits, self._wait_first, self._wait_objects, self._wait_tokens)
-        self._takes.frombytes(bytes(held))
-        self._append_counts(count, signals, self._signal_first, self._signal_objects, self._signal_tokens)
+        self._unit.extend(array("q", [unit]) * count)
+        self._duration.extend(array("q", [duration]) * count)
+        self._append_counts(waits, self._wait_first, self._wait_objects, self._wait_tokens)
+        self._takes.frombytes(bytes(len(waits[1].tokens)))
+        self._append_counts(signals, self._signal_first, self._signal_objects, self._signal_tokens)
         return range(first, len(self))
 
     def _append_counts(
-        self, count: int, items: Sequence[Counted], first: "array[int]", objects: "array[int]", tokens: "array[int]"
-    ) -> int:
-        """Append the waits, or the signals, of `count` tasks to their lists, without zeros; return their number.
-        `first` has the begin of each task's part. Raises HostError for a number that is not an object, or an impossible
-        count."""
-        amounts = np.empty((count, len(items)), np.int64)
-        for column, (number, tokens_of_tasks) in enumerate(items):
-            amounts[:, column] = tokens_of_tasks
+        self, many: ManyCounts, first: "array[int]", objects: "array[int]", tokens: "array[int]"
+    ) -> None:
+        """Append the waits, or the signals, of many tasks to their lists. `first` has the begin of each task's part.
+        Raises HostError for a number that is not an object."""
+        numbers, counts = many
+        for number in numbers:
             if not 0 <= number < len(self.objects):
-                raise self._impossible_tokens(number, int(tokens_of_tasks[0]) if count else 0, "")
-        if amounts.size and (amounts.min() < 0 or amounts.max() >= MOST):
-            row, column = divmod(int(((amounts < 0) | (amounts >= MOST)).argmax()), len(items))
-            raise self._impossible_tokens(items[column][0], int(amounts[row, column]), "")
-        numbers = np.array([number for number, _ in items], np.int64)
-        is_positive = amounts > 0
-        positive_count = int(np.count_nonzero(is_positive))
-        if positive_count == amounts.size:
-            _extend(first, np.arange(1, count + 1) * len(items) + first[-1])
-            _extend(objects, np.tile(numbers, count))
-            _extend(tokens, amounts)
-        else:
-            _extend(first, first[-1] + np.cumsum(is_positive.sum(1)))
-            _extend(objects, np.broadcast_to(numbers, amounts.shape)[is_positive])
-            _extend(tokens, amounts[is_positive])
-        return positive_count
+                raise HostError(f"tasks {len(self)} and on: object {number} is not possible")
+        _extend(first, counts.ends + first[-1])
+        _extend(objects, np.array(numbers, np.int64)[counts.columns])
+        _extend(tokens, counts.tokens)
 
     def _untake(self, number: int, first: int) -> int:
         """Make the waits for an object since place `first` take nothing; return the tokens that they took."""
@@ -193,7 +207,7 @@ class Tasks:
 
 def _extend(values: "array[int]", added: NDArray[np.int64]) -> None:
     """Append numbers to an array of Python's `array`."""
-    values.frombytes(np.ascontiguousarray(added, np.int64).tobytes())
+    values.frombytes(added.tobytes())
 
 
 class Ring(NamedTuple):

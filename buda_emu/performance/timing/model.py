@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from buda_emu.netlist.for_each import ForEach
 from buda_emu.netlist.model import Execute, Netlist, Op, Program, TemporalGraph
 from buda_emu.netlist.program.interpreter import GatheredExecutes, Interpreter, StepBudget
 from buda_emu.netlist.program.settings import Variables
@@ -30,6 +31,7 @@ from buda_emu.performance.timing.result import (
     PerfRun,
     assumptions,
     bottleneck,
+    bottleneck_kind,
     dram_use,
     host_bytes_by_program,
     l1_use,
@@ -66,6 +68,15 @@ def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
         Interpreter(program, walk, steps, looks_ahead=True).run(parameters)
         result += walk.epochs.values()
     return result
+
+
+def epochs_with_ops(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> list[Epoch]:
+    """Return the epochs of the programs, as `epochs` does, without those that have no op."""
+    return [
+        epoch
+        for epoch in epochs(netlist, programs, parameters)
+        if any(netlist.graphs[name].ops for name in epoch.temporal.graphs)
+    ]
 
 
 @dataclass(slots=True)
@@ -189,8 +200,81 @@ class Totals(NamedTuple):
     epochs: tuple[float, ...] = ()
 
 
-ModelledEpochs = dict[object, tuple[float, Sequence[Path]]]
-"""Cycles of a run of each kind of epoch, by all that they depend on; its paths, of which that knows the identity."""
+class EpochFigures(NamedTuple):
+    """The figures of an epoch without its schedule, in cycles: of a run (`timing`), of loading it (`load`), and of each
+    op for one input, in the order of the ops; `bottleneck` is the kind of what sets its pace."""
+
+    timing: float
+    load: float
+    ops: tuple[float, ...]
+    bottleneck: str
+
+    @staticmethod
+    def of(timing: EpochTiming, load: EpochLoad) -> "EpochFigures":
+        """Return the figures of a modelled epoch."""
+        ops = tuple([op_timing.cost.cycles for op_timing in timing.ops])
+        return EpochFigures(timing.total, load.cycles, ops, bottleneck_kind(timing))
+
+
+ModelledEpochs = dict[object, EpochFigures]
+"""The figures of epochs by all that they depend on, names apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """What an epoch moves and computes: its edges, and the cost of each op by name."""
+
+    edges: Sequence[Flow]
+    costs: Mapping[str, Cost]
+
+    def key(self, netlist: Netlist, epoch: Epoch) -> object:
+        """Return all that the figures of the epoch depend on, without names, so that alike layers have equal keys."""
+        places: dict[str, int] = {}
+        return (
+            netlist.graphs[epoch.temporal.graphs[0]].input_count,
+            *(
+                (
+                    op.type,
+                    op.blocking,
+                    op.buf_size_mb,
+                    op.input_buf_min_size_tiles,
+                    op.overlay_size,
+                    op.target_device,
+                    op.grid_loc,
+                    op.grid_transpose,
+                    op.attributes.kernel_broadcast,
+                    op.attributes.kernel_broadcast_per_t,
+                    self.costs[op.name],
+                    places.setdefault(op.name, len(places)),
+                )
+                for op in chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
+            ),
+            *(
+                (
+                    edge.operand,
+                    edge.core_bytes,
+                    edge.memory,
+                    tuple(edge.memory_bytes.items()),
+                    edge.hops,
+                    edge.crosses,
+                    edge.once,
+                    edge.chip,
+                    edge.packet,
+                    *(_end_key(netlist, name) for name in (edge.source, edge.target)),
+                    *(places.setdefault(name, len(places)) for name in (edge.source, edge.target)),
+                )
+                for edge in self.edges
+            ),
+        )
+
+
+def _end_key(netlist: Netlist, name: str) -> object:
+    """Return what the path of an edge depends on at the end `name`, where that is a queue; the key of the ops has the
+    rest."""
+    queue = netlist.queues.get(name)
+    if queue is None:
+        return None
+    return queue.blocking.grid_size, queue.loc, queue.target_device, tuple([buffer.channel for buffer in queue.buffers])
 
 
 def model_totals(
@@ -204,11 +288,7 @@ def model_totals(
     netlists that share `modelled_epochs`, which must all be for one chip. Raises the same errors as `model_netlist`."""
     require_places(netlist, chip)
     model_epoch = EpochModel(speed(chip, {}), chip)
-    executed = [
-        epoch
-        for epoch in epochs(netlist, programs, parameters)
-        if any(netlist.graphs[name].ops for name in epoch.temporal.graphs)
-    ]
+    executed = epochs_with_ops(netlist, programs, parameters)
     totals = [model_epoch.totals(netlist, epoch, modelled_epochs) for epoch in executed]
     cycles = tuple(epoch_totals.cycles for epoch_totals in totals)
     host_bytes = host_bytes_by_program(
@@ -235,8 +315,13 @@ class EpochModel:
 
     def __call__(self, netlist: Netlist, epoch: Epoch) -> EpochReport:
         """Model one epoch of the netlist. Raises the same errors as `model_netlist`."""
-        edges, paths_of_edges, costs = self._transfers_and_costs(netlist, epoch)
-        timing, load = self._time_epoch(netlist, epoch.temporal, edges, paths_of_edges, costs)
+        return self.report(netlist, epoch, self.transfers(netlist, epoch))
+
+    def report(self, netlist: Netlist, epoch: Epoch, transfers: Transfers) -> EpochReport:
+        """Model one epoch of the netlist, which moves and computes these `transfers`."""
+        edges = transfers.edges
+        paths_of_edges = paths(netlist, edges, self._chip)
+        timing, load = self._time_epoch(netlist, epoch.temporal, edges, paths_of_edges, transfers.costs)
         chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
         return EpochReport(
             program=epoch.program,
@@ -255,59 +340,30 @@ class EpochModel:
     def totals(self, netlist: Netlist, epoch: Epoch, modelled_epochs: ModelledEpochs) -> EpochTotals:
         """Return the totals of one epoch. An epoch whose key is in `modelled_epochs` is not modelled again. Raises the
         same errors as `model_netlist`."""
-        edges, paths_of_edges, costs = self._transfers_and_costs(netlist, epoch)
-        places: dict[str, int] = {}
-        key = (
-            netlist.graphs[epoch.temporal.graphs[0]].input_count,
-            *(
-                (
-                    op.type,
-                    op.blocking,
-                    op.buf_size_mb,
-                    op.overlay_size,
-                    op.target_device,
-                    len(op.grid_loc),
-                    costs[op.name],
-                    places.setdefault(op.name, len(places)),
-                )
-                for op in chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
-            ),
-            *(
-                (
-                    edge.operand,
-                    edge.core_bytes,
-                    edge.memory,
-                    tuple(edge.memory_bytes.items()),
-                    edge.hops,
-                    edge.crosses,
-                    edge.once,
-                    edge.chip,
-                    edge.packet,
-                    id(path),
-                    *(places.setdefault(name, len(places)) for name in (edge.source, edge.target)),
-                )
-                for edge, path in zip(edges, paths_of_edges, strict=True)
-            ),
-        )
-        if key not in modelled_epochs:
-            timing, load = self._time_epoch(netlist, epoch.temporal, edges, paths_of_edges, costs)
-            modelled_epochs[key] = self._fast.setup + load.cycles + timing.total, paths_of_edges
+        transfers = self.transfers(netlist, epoch)
+        key = transfers.key(netlist, epoch)
+        figures = modelled_epochs.get(key)
+        if figures is None:
+            paths_of_edges = paths(netlist, transfers.edges, self._chip)
+            timing_and_load = self._time_epoch(
+                netlist, epoch.temporal, transfers.edges, paths_of_edges, transfers.costs
+            )
+            figures = modelled_epochs[key] = EpochFigures.of(*timing_and_load)
         ops = chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
-        math = sum(costs[op.name].math * op.blocking.cells for op in ops)
+        math = sum(transfers.costs[op.name].math * op.blocking.cells for op in ops)
         inputs = max(netlist.graphs[epoch.temporal.graphs[0]].input_count, 1)
         return EpochTotals(
-            cycles=epoch.runs * modelled_epochs[key][0],
+            cycles=epoch.runs * (self._fast.setup + figures.load + figures.timing),
             math=math,
-            host_queues=_host_queues(netlist, edges, epoch.runs * inputs),
+            host_queues=_host_queues(netlist, transfers.edges, epoch.runs * inputs),
         )
 
-    def _transfers_and_costs(self, netlist: Netlist, epoch: Epoch) -> tuple[list[Flow], list[Path], dict[str, Cost]]:
-        """Return the edges of an epoch, the path of each edge, and the cost of each op."""
+    def transfers(self, netlist: Netlist, epoch: Epoch) -> Transfers:
+        """Return the edges of an epoch, and the cost of each op."""
         edges = flows(netlist, epoch.temporal, epoch.executes)
         sources = _Sources(edges)
         ops = chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
-        costs = {op.name: self._costs.of(netlist, op, sources) for op in ops}
-        return edges, paths(netlist, edges, self._chip), costs
+        return Transfers(edges, {op.name: self._costs.of(netlist, op, sources) for op in ops})
 
     def _time_epoch(
         self,
@@ -358,7 +414,7 @@ def _copies(netlist: Netlist, temporal: TemporalGraph) -> int:
 def _host_queues(netlist: Netlist, edges: Sequence[Flow], inputs: int) -> dict[str, int]:
     """Return the bytes that the host pushes into or pops from each queue for a number of inputs: queues that it feeds,
     and queues that no op reads."""
-    read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
+    read = _TENSORS_READ.of(netlist)
     host_queues: dict[str, int] = {}
     for edge in edges:
         if edge.operand >= 0:
@@ -370,6 +426,14 @@ def _host_queues(netlist: Netlist, edges: Sequence[Flow], inputs: int) -> dict[s
         if is_of_host:
             host_queues[queue] = inputs * sum(edge.memory_bytes.values())
     return host_queues
+
+
+def _tensors_read(netlist: Netlist) -> frozenset[str]:
+    """Return the names of the queues and ops that some op reads."""
+    return frozenset(chain.from_iterable(op.inputs for op in netlist.ops.values()))
+
+
+_TENSORS_READ: Final = ForEach(_tensors_read)
 
 
 def _streams(netlist: Netlist, queue: str) -> bool:

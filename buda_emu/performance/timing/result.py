@@ -259,6 +259,11 @@ def bottleneck(
     return replace(busiest, caveat=caveat, sentence=f"{sentence} ({hypothetical(assumed)})" if assumed else sentence)
 
 
+def bottleneck_kind(timing: EpochTiming) -> str:
+    """Return the kind of the bottleneck of an epoch."""
+    return _busiest(timing).kind
+
+
 def _silicon_caveat(timing: EpochTiming) -> str:
     """Return the caveat for an epoch in which a link or port works nearly all the time, else ""."""
     busiest = max(timing.shared.links, key=lambda link: link.cycles, default=None)

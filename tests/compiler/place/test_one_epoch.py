@@ -72,7 +72,9 @@ def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(tab
                 continue
             changed += 1
             whole = build_placement(table.tiles, TARGET, {**decisions, **mine}, objective)
-            alone = build_placement(table.tiles, TARGET, {**decisions, **mine}, objective, only=OneEpoch(base, epoch))
+            alone = build_placement(
+                table.tiles, TARGET, {**decisions, **mine}, objective, only=OneEpoch.of(table.tiles, base, epoch)
+            )
             if objective is ONE_BY_ONE:  # other epochs keep the channels of what this one shares with them
                 assert without_channels(alone, epoch) == without_channels(whole, epoch)
             else:
@@ -94,5 +96,5 @@ def test_an_epoch_that_stays_as_it_is_has_the_channels_of_the_whole(table, objec
     )
     base = build_placement(table.tiles, TARGET, decisions, objective)
     for epoch in range(base.epochs):
-        alone = build_placement(table.tiles, TARGET, decisions, objective, only=OneEpoch(base, epoch))
+        alone = build_placement(table.tiles, TARGET, decisions, objective, only=OneEpoch.of(table.tiles, base, epoch))
         assert shown(alone, epoch) == shown(base, epoch)

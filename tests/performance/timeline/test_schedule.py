@@ -11,6 +11,7 @@ from buda_emu.arithmetic.kernels.timeline import run_timeline
 from buda_emu.performance.timeline import Schedule, Wait
 from buda_emu.performance.timeline.occupancy import Live
 from buda_emu.performance.timeline.picture import Memory
+from buda_emu.performance.timeline.tasks import TokenCounts
 from buda_emu.support.errors import HostError, ProgramError
 
 
@@ -328,8 +329,10 @@ def test_many_tasks_at_once_are_as_one_after_the_other():
         done, room = schedule.object("done"), schedule.object("room")
         gives, needs = np.array([1, 0, 2, 1]), np.array([0, 1, 3, 4])
         if at_once:
-            assert schedule.tasks(a, 3, 4, [(room, np.array([0, 0, 1, 2]))], [(done, gives)]) == range(4)
-            schedule.tasks(b, 2, 4, [(done, needs)], [(room, np.ones(4, np.int64))])
+            waits = [room], TokenCounts.of(4, [np.array([0, 0, 1, 2])])
+            assert schedule.tasks(a, 3, waits, ([done], TokenCounts.of(4, [gives]))) == range(4)
+            waits = [done], TokenCounts.of(4, [needs])
+            schedule.tasks(b, 2, waits, ([room], TokenCounts.of(4, [np.ones(4, np.int64)])))
         else:
             for number, tokens in enumerate(gives.tolist()):
                 waits = [Wait(room, number - 1, takes=False)] if number > 1 else []
@@ -350,4 +353,6 @@ def test_many_tasks_of_what_is_not_there_are_refused(unit, duration, number, tok
     schedule.unit("a")
     schedule.object("o")
     with pytest.raises(HostError, match="not possible"):
-        schedule.tasks(unit, duration, 2, [(number, np.array([0, tokens]))], [])
+        schedule.tasks(
+            unit, duration, ([number], TokenCounts.of(2, [np.array([0, tokens])])), ([], TokenCounts.of(2, []))
+        )

@@ -1,6 +1,9 @@
 """The tasks of an epoch on `timeline`: transfers of each input, parts of each op, and the events that they wait for."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import nlargest
 from itertools import chain
 from math import ceil
 from typing import Final
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Op, TemporalGraph
 from buda_emu.performance.timeline import Schedule, Timing
-from buda_emu.performance.timeline.tasks import Counted
+from buda_emu.performance.timeline.tasks import TokenCounts
 from buda_emu.performance.timing.epoch.result import (
     HOST_LINK,
     INPUT_BUFFERS,
@@ -74,9 +77,75 @@ def _ceil_div(a: Ints, b: int) -> Ints:
     return -(-a // b)
 
 
-def _one_token(number: int, like: Ints) -> Counted:
-    """Return the signals of as many tasks as `like` has entries, each of which gives one token of object `number`."""
-    return number, np.ones_like(like)
+_KEPT_COUNTS: Final = 512
+"""Counts of tokens of each kind that are kept, since the epochs that a search models repeat the same few forms."""
+
+
+@lru_cache(_KEPT_COUNTS)
+def _one_each(count: int) -> TokenCounts:
+    """Return the signals of `count` tasks, each of which gives one token of an object."""
+    return TokenCounts.of(count, [np.ones(count, np.int64)])
+
+
+@lru_cache(_KEPT_COUNTS)
+def _parts_of_writer(count: int) -> TokenCounts:
+    """Return the waits of `count` writes, each of which needs one part more of its op than the write before."""
+    return TokenCounts.of(count, [np.arange(1, count + 1)])
+
+
+@lru_cache(_KEPT_COUNTS)
+def _room_for_parts(first: int, count: int, buffers: int) -> TokenCounts:
+    """Return how many parts must have been consumed so that a buffer of `buffers` parts has room for each of `count`
+    parts from number `first` on."""
+    return TokenCounts.of(count, [_consumed_before(np.arange(first, first + count), buffers)])
+
+
+def _consumed_before(part: Ints, buffers: int) -> Ints:
+    """Return the parts that must have been consumed so that a buffer of `buffers` parts has room for each `part`."""
+    return np.maximum(part + 1 - buffers, 0)
+
+
+@lru_cache(_KEPT_COUNTS)
+def _steps_between(inputs: int, produced_parts: int, parts: int, buffers: int) -> tuple[TokenCounts, TokenCounts]:
+    """Return what the steps of a transfer between two ops wait for, parts of the producer and room for parts of the
+    consumer, and what they give: a step that has arrived, and room for the parts of the producer that they take."""
+    steps = max(produced_parts, parts)
+    step = np.arange(inputs * steps)
+    entry, index = np.divmod(step, steps)
+    needed = entry * produced_parts + _ceil_div((index + 1) * produced_parts, steps)
+    room = _consumed_before(entry * parts + index * parts // steps, buffers)
+    gives = [np.ones_like(step), np.diff(needed, prepend=0)]
+    return TokenCounts.of(len(step), [needed, room]), TokenCounts.of(len(step), gives)
+
+
+@dataclass(frozen=True, slots=True)
+class _FormOfParts:
+    """What decides when the parts of an op may begin: its `inputs`, the `parts` of each, how many of these are packed
+    `together`, the `room` of its output buffer in parts and the number of its `readers`, the steps in which each
+    operand arrives, and how many operands are loaded once."""
+
+    inputs: int
+    parts: int
+    together: int
+    room: int
+    readers: int
+    steps_of_operands: tuple[int, ...]
+    loaded: int
+
+
+@lru_cache(_KEPT_COUNTS)
+def _parts_of_op(form: _FormOfParts) -> tuple[TokenCounts, TokenCounts]:
+    """Return what the parts of an op wait for (steps of each operand, what is loaded once, and room for each reader),
+    and what they give: a part that is consumed, and parts that are done."""
+    part = np.arange(form.inputs * form.parts)
+    entry, index = np.divmod(part, form.parts)
+    waits = [entry * steps + _ceil_div((index + 1) * steps, form.parts) for steps in form.steps_of_operands]
+    waits += [np.where(part == 0, 1, 0)] * form.loaded
+    together = form.together
+    last = part // together * together + together  # parts that are done when this group is
+    waits += [np.where(last > form.room, last - max(form.room, together), 0)] * form.readers
+    done = np.where((part + 1) % together == 0, together, 0)
+    return TokenCounts.of(len(part), waits), TokenCounts.of(len(part), [np.ones_like(part), done])
 
 
 def step_cycles(edge: Flow, path: Path, travel: float, steps: int, rates: Rates) -> tuple[int, int]:
@@ -202,10 +271,8 @@ class EpochTasks:
             arrived = self.schedule.object(f"{name} in {op}")
             first_cycles, later_cycles = step_cycles(edge, path, busy, parts, self._rates)
             for first, count, cycles in ((0, 1, first_cycles), (1, self._inputs * parts - 1, later_cycles)):
-                number = np.arange(first, first + count)
-                room = self._input_room(edge, number)
-                arrives = [_one_token(arrived, number)]
-                self.schedule.tasks(unit, cycles, count, room, arrives)
+                room = [self._consumed[op]], _room_for_parts(first, count, self._buffers_of_operand(edge))
+                self.schedule.tasks(unit, cycles, room, ([arrived], _one_each(count)))
             self._arrivals[op].append((arrived, parts))
         self._path_tasks.append(range(begin, begin + self._inputs * parts))
 
@@ -232,15 +299,9 @@ class EpochTasks:
         arrived = self.schedule.object(f"{producer} in {consumer}")
         freed = self.schedule.object(f"room of {producer} for {consumer}")
         _, duration = step_cycles(edge, path, cycles, steps, self._rates)
-        step = np.arange(self._inputs * steps)
-        entry, index = np.divmod(step, steps)
-        needed = entry * produced_parts + _ceil_div((index + 1) * produced_parts, steps)
-        waits = [(self._done[producer], needed), *self._input_room(edge, entry * parts + index * parts // steps)]
-        self._path_tasks.append(
-            self.schedule.tasks(
-                unit, duration, len(step), waits, [_one_token(arrived, step), (freed, np.diff(needed, prepend=0))]
-            )
-        )
+        waits, gives = _steps_between(self._inputs, produced_parts, parts, self._buffers_of_operand(edge))
+        waited = [self._done[producer], self._consumed[consumer]]
+        self._path_tasks.append(self.schedule.tasks(unit, duration, (waited, waits), ([arrived, freed], gives)))
         self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
@@ -248,28 +309,26 @@ class EpochTasks:
         """Add the transfer of an op into a queue: out of the core, and into every channel."""
         op = edge.source
         begin = len(self.schedule)
+        count = self._inputs * self._parts[op]
         for name, busy in self._streams(edge, path):
             unit = self.schedule.unit(name)
             freed = self.schedule.object(f"room of {name}")
-            number = np.arange(self._inputs * self._parts[op])
             _, duration = step_cycles(edge, path, busy, self._parts[op], self._rates)
-            self.schedule.tasks(
-                unit, duration, len(number), [(self._done[op], number + 1)], [_one_token(freed, number)]
-            )
+            waits = [self._done[op]], _parts_of_writer(count)
+            self.schedule.tasks(unit, duration, waits, ([freed], _one_each(count)))
             self._freed[op].append(freed)
-        self._path_tasks.append(range(begin, begin + self._inputs * self._parts[op]))
+        self._path_tasks.append(range(begin, begin + count))
 
-    def _input_room(self, edge: Flow, part: Ints) -> list[Counted]:
-        """Return the wait until the consumer's buffer has room for each of the parts: for two of them, or more if
-        `input_buf_min_size_tiles` makes it larger."""
+    def _buffers_of_operand(self, edge: Flow) -> int:
+        """Return for how many parts the consumer's buffer has room: for two, or more if `input_buf_min_size_tiles`
+        makes it larger."""
         least = self._least[edge.target]
         tiles = edge.core_bytes / max(edge.packet, 1)
         if edge.operand < len(least):
             least_tiles = least[edge.operand]
         else:
             least_tiles = 0
-        buffers = max(self._buffers, int(least_tiles * self._parts[edge.target] / max(tiles, 1.0)))
-        return [(self._consumed[edge.target], np.maximum(part + 1 - buffers, 0))]
+        return max(self._buffers, int(least_tiles * self._parts[edge.target] / max(tiles, 1.0)))
 
     # ------------------------------------------------------------------------------------------------------- ops
     def _compute(self, op: Op) -> None:
@@ -283,18 +342,23 @@ class EpochTasks:
         else:
             slices = parts
         together = parts // slices if op.has("rows by columns") else 1  # a product is packed when its sum is complete
-        part = np.arange(self._inputs * parts)
-        entry, index = np.divmod(part, parts)
-        waits: list[Counted] = [
-            (arrived, entry * steps + _ceil_div((index + 1) * steps, parts))
-            for arrived, steps in self._arrivals[op.name]
-        ]
-        waits += [(loaded, np.where(part == 0, 1, 0)) for loaded in self._load_objects[op.name]]
-        last = part // together * together + together  # parts that are done when this group is
-        waits += [(freed, np.where(last > room, last - max(room, together), 0)) for freed in self._freed[op.name]]
-        ends = np.where((part + 1) % together == 0, together, 0)
-        signals = [_one_token(self._consumed[op.name], part), (self._done[op.name], ends)]
-        self._tasks[op.name] = self.schedule.tasks(unit, part_cycles, len(part), waits, signals)
+        arrivals = self._arrivals[op.name]
+        loaded = self._load_objects[op.name]
+        freed = self._freed[op.name]
+        waits, gives = _parts_of_op(
+            _FormOfParts(
+                inputs=self._inputs,
+                parts=parts,
+                together=together,
+                room=room,
+                readers=len(freed),
+                steps_of_operands=tuple([steps for _, steps in arrivals]),
+                loaded=len(loaded),
+            )
+        )
+        waited = [*(arrived for arrived, _ in arrivals), *loaded, *freed]
+        signals = [self._consumed[op.name], self._done[op.name]], gives
+        self._tasks[op.name] = self.schedule.tasks(unit, part_cycles, (waited, waits), signals)
 
     # --------------------------------------------------------------------------------------------------- results
     def run(self) -> None:
@@ -366,7 +430,9 @@ class EpochTasks:
 
     def _busiest_links(self) -> tuple[Busy, ...]:
         """Return the links and ports that work longest for one input, at most LINKS of them."""
-        order = sorted(self._link_cycles.items(), key=lambda entry: (-entry[1], str(entry[0])))
+        least = min(nlargest(LINKS, self._link_cycles.values()), default=0.0)
+        busiest = [(link, cycles) for link, cycles in self._link_cycles.items() if cycles >= least]
+        order = sorted(busiest, key=lambda entry: (-entry[1], str(entry[0])))
         return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
 
     def _op_timing(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:

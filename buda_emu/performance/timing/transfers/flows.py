@@ -4,8 +4,10 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Literal
 
+from buda_emu.netlist.for_each import ForEach
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue, TemporalGraph, Tm
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import Shape
@@ -79,10 +81,23 @@ def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Exec
     for op in ops.values():
         for operand, name in enumerate(op.inputs):
             edges.append(_input_flow(netlist, ops, op, operand, name, name in static))
-    for queue in netlist.queues.values():
-        if queue.input in ops:
-            edges.append(_output_flow(netlist.arch, ops[queue.input], queue))
+    queues_of_writers = _QUEUES_BY_WRITER.of(netlist)
+    outputs = sorted(chain.from_iterable(queues_of_writers.get(name, ()) for name in ops))
+    for _, name in outputs:
+        queue = netlist.queues[name]
+        edges.append(_output_flow(netlist.arch, ops[queue.input], queue))
     return edges
+
+
+def _queues_by_writer(netlist: Netlist) -> dict[str, list[tuple[int, str]]]:
+    """Return the names of the queues that each op fills, each behind its number among all queues."""
+    queues_by_writer: dict[str, list[tuple[int, str]]] = {}
+    for number, (name, queue) in enumerate(netlist.queues.items()):
+        queues_by_writer.setdefault(queue.input, []).append((number, name))
+    return queues_by_writer
+
+
+_QUEUES_BY_WRITER: Final = ForEach(_queues_by_writer)
 
 
 def _prologue_queues(executes: Iterable[Execute]) -> frozenset[str]:
