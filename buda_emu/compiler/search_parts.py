@@ -67,12 +67,6 @@ class Part:
     """Epochs of a single input that end at the place of a layer that gives the fewest epochs."""
     JOINED_BEGIN: Final = "joined begin"
     """One epoch for all ops up to where an epoch ends in the second layer."""
-    STACKED_SLICES: Final = "stacked slices"
-    """The form with slices of a single input below each other."""
-    SLICES: Final = "slices"
-    """The forms with the rows of a single input in slices along t."""
-    FOUR_SLICES: Final = "four slices"
-    """The form with four slices, where two help."""
     REFINEMENT: Final = "refinement"
     """More moves and corrections for the best result (`refine.refine_result`, step 11)."""
     MORE_ROUNDS: Final = "more rounds"
@@ -108,8 +102,6 @@ TRACKED: Final = frozenset(
         Part.STREAMS,
         Part.STREAMS_OF_READERS,
         Part.STREAMS_OF_ONE,
-        Part.SLICES,
-        Part.FOUR_SLICES,
         Part.MORE_ROUNDS,
         Part.RECOMBINATION,
         Part.LIKE_EPOCHS,

@@ -4,6 +4,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from buda_emu.compiler.place.rows import stream_rows
 from buda_emu.compiler.search import cuts, refine
 from buda_emu.compiler.search.evaluate import evaluate
 from buda_emu.compiler.search.starts import searched_decisions
-from buda_emu.compiler.target import ONE_BY_ONE
+from buda_emu.compiler.target import L1_RESERVED, ONE_BY_ONE
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -145,8 +146,10 @@ def test_no_op_moves_a_cache_whose_slots_and_heads_are_whole_tiles():
 def test_an_op_that_writes_a_cache_stays_whole_where_others_run_in_slices():
     m = be.compile_programs(be.Program(Mean(), (torch.zeros(256, 40), torch.zeros(256, 40)), keeps={1: "seen"}))
     tiles = m.placement.given
-    cut = stream_rows(tiles, m.placement.target, 2)
-    assert any(cut.ops[name].shape[0] == 2 for name in cut.ops)
+    arch = m.placement.target.arch
+    small = replace(m.placement.target, arch=replace(arch, grid=(1, 1), l1_bytes=L1_RESERVED + (32 << 10)))
+    cut = stream_rows(tiles, small)
+    assert any(op.shape[0] > 1 for op in cut.ops.values())
     for store in cut.stores.values():
         assert cut.ops[store.op].shape == cut.states[store.queue].shape
 

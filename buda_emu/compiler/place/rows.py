@@ -33,12 +33,6 @@ from buda_emu.compiler.place.cost import shape_behind
 from buda_emu.compiler.target import Target
 
 
-def stack_slices(tiles: TileGraph, count: int) -> TileGraph:
-    """Return the graph with `count` slices of each op below each other where that is possible; the same object where it
-    is nowhere possible."""
-    return _stack_by_count(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
-
-
 def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """Return the graph with slices below each other in ops that sum rows, as many as there are grids for. Without this
     one core could only compute them one after the other."""
@@ -51,10 +45,10 @@ def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
                     return count
         return 1
 
-    return _stack_by_count(tiles, most)
+    return stack_slices(tiles, most)
 
 
-def _stack_by_count(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
+def stack_slices(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
     """Return the graph with as many slices of each op below each other as `count_of` says for it; the same object where
     that is 1 for all."""
     shown = tiles.shown
@@ -293,9 +287,8 @@ def _cores(op: TileOp, slices: Slices, limit: int) -> int:
     return max(count for count in divisors(rows) if count <= limit)
 
 
-def stream_rows(tiles: TileGraph, target: Target, slice_count: int = 1) -> TileGraph:
-    """Return the graph with ops in slices where no grid has room for them, and ops of a single slice in `slice_count`
-    slices where their rows can be divided so; the same object where none is."""
+def stream_rows(tiles: TileGraph, target: Target) -> TileGraph:
+    """Return the graph with ops in slices where no grid has room for them; the same object where none is."""
     tiles, large = _with_large_states(tiles, target)
     graph = replace(tiles, ops={}, constants=dict(tiles.constants))
     slices = {name: Slices(count) for name, count in large.items()}
@@ -313,7 +306,7 @@ def stream_rows(tiles: TileGraph, target: Target, slice_count: int = 1) -> TileG
             if resliced is not None:
                 graph.ops[op.name], slices[op.name] = resliced
         else:
-            counts = _slice_counts(target, reader_op, slices, slice_count)
+            counts = _slice_counts(target, reader_op, slices)
             count, graph.ops[op.name] = _first_fitting_cut(graph, target, reader_op, counts)
             if count:
                 slices[op.name] = Slices(count)
@@ -377,10 +370,10 @@ def _reader_use(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
     return arrangement.reader_use(use)
 
 
-def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices], slice_count: int) -> Sequence[int]:
+def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices]) -> Sequence[int]:
     """Return the numbers of slices in which an op might run, the likeliest first: that of a picker whose taps it puts
-    together; where the op fits no grid that of its operands, or as few as are enough; `slice_count` for an op of one
-    slice. `slices`: the present arrangement of each source."""
+    together; where the op fits no grid that of its operands, or as few as are enough. `slices`: the present
+    arrangement of each source."""
     before = {use.source: slices[use.source] for use in op.uses if use.source in slices}
     with_picker = [arrangement.count for arrangement in before.values() if arrangement.together > 1]
     if is_over_taps(op):
@@ -391,8 +384,6 @@ def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices], slic
             *sorted({arrangement.count for arrangement in before.values()}),
             *divisors(op.shape[1])[1:],
         )
-    if not with_picker and slice_count > 1 and op.shape[0] == 1:
-        return (slice_count,)
     return with_picker
 
 

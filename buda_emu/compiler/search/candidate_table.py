@@ -56,7 +56,8 @@ class CandidateTable:
 
     @staticmethod
     def of(tiles: TileGraph, target: Target, earlier: "CandidateTable | None" = None) -> "CandidateTable":
-        """Return the table of a graph. Ops with equal costs share their choices, also with the table `earlier` of a
+        """Return the table of a graph. Ops with equal costs that read the same constants, such as
+        the steps of a recurrent layer, share their choices, also with the table `earlier` of a
         graph that has the same ops. Raises UnsupportedError for an op that fits no grid."""
         ops = list(tiles.ops.values())
         choices_by_key: dict[object, list[Choice]] = {}
@@ -66,13 +67,11 @@ class CandidateTable:
             if earlier is not None and earlier.tiles.ops.get(op.name) is op:
                 choice_lists.append(earlier.plain[earlier.index[op.name]])
                 continue
-            if any(use.source in tiles.constants for use in op.uses):
-                op_choices = choices(target, tiles, op)
-            else:
-                key = cost_key(tiles, op)
-                if key not in choices_by_key:
-                    choices_by_key[key] = choices(target, tiles, op)
-                op_choices = choices_by_key[key]
+            constants_read = tuple(use.source if use.source in tiles.constants else "" for use in op.uses)
+            key = cost_key(tiles, op), constants_read
+            if key not in choices_by_key:
+                choices_by_key[key] = choices(target, tiles, op)
+            op_choices = choices_by_key[key]
             if op.name in cached:
                 op_choices = _with_enough_buffers(op_choices, target.arch.dram_channels)
             choice_lists.append(op_choices)

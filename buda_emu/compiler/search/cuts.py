@@ -5,6 +5,7 @@ chips as there are. Its time is that of a round of inputs: T for each, but no le
 input through all ops, loading what stays in L1, and loading the epoch itself onto the cores (PERF 5.1).
 """
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -27,41 +28,18 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
     epochs are expected to take. `full`: the share of a chip's cores that rectangles are expected to cover; `step`, as a
     share of a pace: how much later each op of a chain begins."""
     count = len(table.ops)
-    reach = np.minimum(_reach(table, objective, full), table.stops[None, :])
-    levels = np.array([LEVELS - 1] if objective.objective == "cores" else range(LEVELS), np.int64)
-    paces = table.paces[levels]
+    possible = _PossibleEpochs.of(table, objective, full, step)
     best = np.full(count + 1, np.inf)
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
-    back = np.arange(1 if Part.EARLY_ENDS in objective.without else BACK + 1)[None, :]
-    if table.assigned:
-        chips = 1
-    else:
-        chips = objective.chips
-    dram = speeds(table.target.chip).dram * chips
-    used = table.used[levels]
-    begin, per_kernel = epoch_load(table.target)
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
-        ends = np.maximum(reach[levels, i][:, None] - back, i + 1)
-        moved = table.dram_bytes(i, ends, levels)
-        pace = np.broadcast_to(paces[:, None], ends.shape)
-        if objective.objective == "cores":
-            time = 1.0 + moved * 1e-15
-        else:
-            pace = np.maximum(pace, moved / dram)
-            depth = table.level[ends] - table.level[i]
-            kernels = np.take_along_axis(used, ends, axis=1) - used[:, i, None]
-            load = (table.loaded[ends] - table.loaded[i]) / dram + begin + per_kernel * kernels / chips
-            time = (objective.microbatch + step * depth) * pace + load
-        total = best[i] + time
-        alone = reach[levels, i] <= i  # an op that never keeps this pace
-        total[alone] = np.inf
-        total[table.whole[ends] != ends] = np.inf
-        order = np.argsort(-total, axis=None)  # the best is written last
-        ends = ends.ravel()[order]
-        total = total.ravel()[order]
+        ends, times = possible.beginning_with(i)
+        total = best[i] + times
+        order = np.argsort(-total)  # the best is written last
+        ends = ends[order]
+        total = total[order]
         better = total < best[ends]
         best[ends[better]] = total[better]
         before[ends[better]] = i
@@ -69,6 +47,69 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
     while starts[-1] > 0:
         starts.append(int(before[starts[-1]]))
     return starts[::-1], float(best[count])
+
+
+@dataclass(frozen=True, slots=True)
+class _PossibleEpochs:
+    """The epochs that the dynamic program chooses from, with the cycles that a round of inputs is expected to take in
+    each.
+
+    `levels` are the numbers of the paces that are tried, `reach` the op before which an epoch has to end at each pace
+    and from each op on, `back` by how many ops it may end earlier, `used` the cores of all ops before each; `dram` is
+    the bytes that DRAM moves in a cycle, `load` the cycles in which an epoch without a kernel is loaded and those that
+    each kernel adds."""
+
+    table: CandidateTable
+    objective: Objective
+    step: float
+    levels: NDArray[np.int64]
+    reach: NDArray[np.int64]
+    back: NDArray[np.int64]
+    used: NDArray[np.int64]
+    chips: int
+    dram: float
+    load: tuple[float, float]
+
+    @staticmethod
+    def of(table: CandidateTable, objective: Objective, full: float, step: float) -> "_PossibleEpochs":
+        """Return the epochs of all ops."""
+        if table.assigned:
+            chips = 1
+        else:
+            chips = objective.chips
+        levels = np.array([LEVELS - 1] if objective.objective == "cores" else range(LEVELS), np.int64)
+        return _PossibleEpochs(
+            table=table,
+            objective=objective,
+            step=step,
+            levels=levels,
+            reach=np.minimum(_reach(table, objective, full), table.stops[None, :]),
+            back=np.arange(1 if Part.EARLY_ENDS in objective.without else BACK + 1)[None, :],
+            used=table.used[levels],
+            chips=chips,
+            dram=speeds(table.target.chip).dram * chips,
+            load=epoch_load(table.target),
+        )
+
+    def beginning_with(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the op after each epoch that begins with op i, and the cycles of the epoch at some pace, infinite
+        where there is no such epoch. An end may be there several times."""
+        table = self.table
+        reach = self.reach[self.levels, i]
+        ends = np.maximum(reach[:, None] - self.back, i + 1)
+        moved = table.dram_bytes(i, ends, self.levels)
+        if self.objective.objective == "cores":
+            times = 1.0 + moved * 1e-15
+        else:
+            pace = np.maximum(table.paces[self.levels][:, None], moved / self.dram)
+            depth = table.level[ends] - table.level[i]
+            kernels = np.take_along_axis(self.used, ends, axis=1) - self.used[:, i, None]
+            begin, per_kernel = self.load
+            load = (table.loaded[ends] - table.loaded[i]) / self.dram + begin + per_kernel * kernels / self.chips
+            times = (self.objective.microbatch + self.step * depth) * pace + load
+        times[reach <= i] = np.inf  # an op that never keeps this pace
+        times[table.whole[ends] != ends] = np.inf
+        return ends.ravel(), times.ravel()
 
 
 def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:

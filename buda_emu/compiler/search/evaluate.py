@@ -1,10 +1,10 @@
 """Evaluates a placement with the timing model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.emit.programs import ONE_ROUND
@@ -41,13 +41,34 @@ class Evaluation:
     host: float
 
 
+@dataclass(frozen=True, slots=True)
+class EpochCache:
+    """What a compilation has learned of single epochs: their modelled `figures`, and the places to which their ops were
+    `moved`, both by all that they depend on."""
+
+    figures: ModelledEpochs = field(default_factory=ModelledEpochs)
+    moved: dict[object, "FinalPlaces"] = field(default_factory=dict[object, "FinalPlaces"])
+
+
+class FinalPlaces(NamedTuple):
+    """The end of a search for places: for each op where it stands and whether its grid is transposed; how many moves
+    were `tried`, of at most `limit`."""
+
+    places: Mapping[str, tuple[tuple[int, int], bool]]
+    tried: int
+    limit: int
+
+    def holds(self, limit: int) -> bool:
+        """Return whether a search of at most `limit` moves ends like this one."""
+        return limit == self.limit or self.tried < min(self.limit, limit + 1)
+
+
 class EpochEvaluation:
     """A placement of one epoch alone with its modelled figures, which are looked up where an epoch like it was modelled
     before. Its schedule is made when it is asked for."""
 
-    def __init__(self, placement: Placement, modelled_epochs: ModelledEpochs) -> None:
-        """Evaluate the placement; `modelled_epochs` has the figures of earlier epochs and receives those of this
-        one."""
+    def __init__(self, placement: Placement, cache: EpochCache) -> None:
+        """Evaluate the placement; `cache` has the figures of earlier epochs and receives those of this one."""
         chip = placement.target.chip
         self.netlist, programs, rounds = _netlist(placement)
         require_places(self.netlist, chip)
@@ -55,10 +76,10 @@ class EpochEvaluation:
         self._model = EpochModel(speed(chip, {}), chip)
         self._epoch = epochs_with_ops(self.netlist, programs, rounds)[0]
         self._transfers = self._model.transfers(self.netlist, self._epoch)
-        key = self._transfers.key(self.netlist, self._epoch)
-        figures = modelled_epochs.get(key)
+        self.key = self._transfers.key(self.netlist, self._epoch)
+        figures = cache.figures.get(self.key)
         if figures is None:
-            figures = modelled_epochs[key] = EpochFigures.of(self.report.timing, self.report.load)
+            figures = cache.figures[self.key] = EpochFigures.of(self.report.timing, self.report.load)
         self._figures = figures
 
     @cached_property

@@ -17,11 +17,12 @@ from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, build_
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import epoch_load
-from buda_emu.compiler.search.evaluate import EpochEvaluation
+from buda_emu.compiler.search.evaluate import EpochCache, EpochEvaluation, FinalPlaces
 from buda_emu.compiler.search.pack import pack, pack_on_chip, widen_ops
 from buda_emu.compiler.search.wiring import (
     PATIENCE,
     KindsOfMoves,
+    MovedOps,
     TimedWires,
     Wires,
     WiresOfOne,
@@ -34,7 +35,6 @@ from buda_emu.compiler.search.wiring import (
 from buda_emu.compiler.search_parts import Part, Parts
 from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.compiler.target import Objective
-from buda_emu.performance.timing.model import ModelledEpochs
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_channel
 from buda_emu.performance.timing.transfers.rates import speed
@@ -204,6 +204,8 @@ def _fill_by_host(queue: Queue) -> Queue:
 
 
 Decisions = dict[str, PlacementDecision]
+Mover = Callable[[Decisions], MovedOps]
+"""A search of moves for the ops of one chip."""
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 ImprovedEpoch = tuple[list[PlacementDecision], int, set[str]]
 """The decisions of the ops of an epoch, the number of ops that were modelled for them, and the parts that gained."""
@@ -284,13 +286,11 @@ class Start:
         return self._first
 
 
-def improve_epochs(
-    table: CandidateTable, start: Start, known_result: KnownResult, modelled_epochs: ModelledEpochs
-) -> Decisions:
+def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResult, cache: EpochCache) -> Decisions:
     """Return the decisions with each epoch packed and wired again, as far as the bound of work allows. Identical epochs
     are changed in the same way.
 
-    `modelled_epochs` has the figures of the epochs that were modelled before. `known_result` returns what workers found
+    `cache`: what was learned of epochs before. `known_result` returns what workers found
     for an epoch of this start, which equals what would be found here."""
     record = start.objective.record
     decisions = start.decisions
@@ -306,7 +306,7 @@ def improve_epochs(
                 record.modelled += elsewhere[1]
                 record.gained |= elsewhere[2]
             else:
-                better[epoch] = improve_epoch(table, start, record, names, modelled_epochs)
+                better[epoch] = improve_epoch(table, start, record, names, cache)
         result |= copy_decisions(table, names, better[first], epoch) or {name: decisions[name] for name in names}
     return result
 
@@ -347,10 +347,10 @@ def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[st
 
 
 def improve_epoch(
-    table: CandidateTable, start: Start, record: SearchRecord, names: list[str], modelled_epochs: ModelledEpochs
+    table: CandidateTable, start: Start, record: SearchRecord, names: list[str], cache: EpochCache
 ) -> list[PlacementDecision]:
     """Return the improved decisions of the ops of one epoch; `record` counts the ops that are modelled for it, also
-    those of epochs that are in `modelled_epochs`."""
+    those of epochs in the `cache`."""
     only = OneEpoch.of(table.tiles, start.placement(table), start.decisions[names[0]].epoch)
     epoch = _Epoch(
         table=table,
@@ -360,7 +360,7 @@ def improve_epoch(
         budget=BUDGETS[start.budget],
         record=record,
         without=start.objective.without,
-        modelled_epochs=modelled_epochs,
+        cache=cache,
     )
     epoch_decisions = epoch.improve(start.decisions)
     return [epoch_decisions[name] for name in names]
@@ -386,7 +386,7 @@ class _Epoch:
     budget: Budget
     record: SearchRecord
     without: Parts
-    modelled_epochs: ModelledEpochs
+    cache: EpochCache
 
     @property
     def epoch(self) -> int:
@@ -546,22 +546,30 @@ class _Epoch:
             return decisions, before
         chip = part.target.chip
         alone = part.waits_for_one
-        wires: Wires | WiresOfOne
-        tries = 2 * self.budget.moves, 3 * PATIENCE
-        enough = 0.0
-        if not alone:
-            wires = Wires.of(before.netlist, before.edges, before.paths, chip)
-            tries = self.budget.moves, PATIENCE
-            enough = _link_limit(before, chip)
-        elif self.budget.timed:
-            wires = TimedWires(before.netlist, before.report, chip)
-        else:
-            wires = WiresOfOne(before.netlist, before.edges, chip)
-        kinds = self._kinds_of_moves(regions=isinstance(wires, TimedWires))
+        timed = alone and self.budget.timed
+        kinds = self._kinds_of_moves(regions=timed)
         grid = part.target.arch.grid
-        moved = _chip_by_chip(
-            decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, kinds=kinds)
-        )
+        tries = self.budget.moves
+        patience = PATIENCE
+        enough = 0.0
+        if alone:
+            tries = 2 * tries
+            patience = 3 * patience
+        else:
+            enough = _link_limit(before, chip)
+
+        def mover() -> Mover:
+            """Return what moves the ops of a chip, judged by the wires of the epoch."""
+            wires: Wires | WiresOfOne
+            if timed:
+                wires = TimedWires(before.netlist, before.report, chip)
+            elif alone:
+                wires = WiresOfOne(before.netlist, before.edges, chip)
+            else:
+                wires = Wires.of(before.netlist, before.edges, before.paths, chip)
+            return partial(rewire, wires=wires, grid=grid, enough=enough, tries=tries, patience=patience, kinds=kinds)
+
+        moved = self._moved(decisions, before, (Part.WIRES, alone, timed), tries, mover)
         best, evaluation = self._keep_if_quicker(decisions, moved, part, before, Part.WIRES)
         if alone:
             return best, evaluation
@@ -575,14 +583,17 @@ class _Epoch:
         grid = part.target.arch.grid
         if before.bottleneck != "link" or Part.TURNS in self.without:
             return decisions, before
-        wires = Wires.of(before.netlist, before.edges, before.paths, part.target.chip)
-        enough = _link_limit(before, part.target.chip)
-        moved = _chip_by_chip(
-            decisions,
-            lambda chip_decisions: rewire_and_transpose(
-                chip_decisions, wires, grid, enough, self.budget.moves, self._kinds_of_moves(regions=False)
-            ),
-        )
+        chip = part.target.chip
+        enough = _link_limit(before, chip)
+        tries = self.budget.moves
+        kinds = self._kinds_of_moves(regions=False)
+
+        def mover() -> Mover:
+            """Return what moves and turns the ops of a chip."""
+            wires = Wires.of(before.netlist, before.edges, before.paths, chip)
+            return partial(rewire_and_transpose, wires=wires, grid=grid, enough=enough, tries=tries, kinds=kinds)
+
+        moved = self._moved(decisions, before, (Part.TURNS,), tries, mover)
         return self._keep_if_quicker(decisions, moved, part, before, Part.TURNS)
 
     def _anneal(
@@ -590,15 +601,41 @@ class _Epoch:
     ) -> tuple[Decisions, EpochEvaluation]:
         """Move the ops of an epoch of a single input in a long search, and return the moved decisions if the model
         finds them quicker."""
-        report = best_evaluation.report
         part = self._part(decisions, best)
-        wires = TimedWires(best_evaluation.netlist, report, part.target.chip)
+        chip = part.target.chip
         grid = part.target.arch.grid
         kinds = self._kinds_of_moves(regions=True)
-        moved = _chip_by_chip(
-            best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions), kinds)
-        )
+        tries = ANNEALED * len(best)
+
+        def mover() -> Mover:
+            """Return what anneals the ops of a chip."""
+            wires = TimedWires(best_evaluation.netlist, best_evaluation.report, chip)
+            return lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions), kinds)
+
+        moved = self._moved(best, best_evaluation, (Part.ANNEALING,), tries, mover)
         return self._keep_if_quicker(best, moved, part, best_evaluation, Part.ANNEALING)
+
+    def _moved(
+        self,
+        decisions: Decisions,
+        before: EpochEvaluation,
+        search: tuple[object, ...],
+        limit: int,
+        mover: Callable[[], Mover],
+    ) -> Decisions:
+        """Return the decisions with the ops of each chip moved, one chip after the other. Equal searches for equal
+        epochs end at the same places, so they are made once.
+
+        `before`: the evaluation of the decisions; `search`: what kind of search it is, of at most `limit` moves;
+        `mover`: returns what moves the ops of a chip."""
+        key = search, before.key, tuple(before.op_cycles)
+        final = self.cache.moved.get(key)
+        if final is None or not final.holds(limit):
+            final = self.cache.moved[key] = _move_chip_by_chip(decisions, limit, mover())
+        return {
+            name: replace(decision, at=final.places[name][0], grid_transpose=final.places[name][1])
+            for name, decision in decisions.items()
+        }
 
     def _kinds_of_moves(self, *, regions: bool) -> KindsOfMoves:
         """Return the kinds of moves that are drawn, with exchanges of whole `regions` or without."""
@@ -631,7 +668,7 @@ class _Epoch:
     def _evaluate(self, part: Placement) -> EpochEvaluation:
         """Evaluate a placement of the epoch, and count its ops as modelled."""
         self.record.modelled += len(part.ops)
-        return EpochEvaluation(part, self.modelled_epochs)
+        return EpochEvaluation(part, self.cache)
 
 
 def _link_limit(evaluation: EpochEvaluation, chip: Device) -> float:
@@ -639,13 +676,16 @@ def _link_limit(evaluation: EpochEvaluation, chip: Device) -> float:
     return max(evaluation.op_cycles.values()) * speed(chip, {}).rates().link * ENOUGH
 
 
-def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
-    """Return the decisions with the ops of each chip moved, one chip after the other; `moved` returns the new decisions
-    of one chip's ops."""
+def _move_chip_by_chip(decisions: Decisions, limit: int, move: Mover) -> FinalPlaces:
+    """Return the places of the ops after a search of at most `limit` moves, one chip after the other."""
     result = dict(decisions)
+    tried = 0
     for number in sorted({decision.chip for decision in decisions.values()}):
-        result |= moved({name: decision for name, decision in result.items() if decision.chip == number})
-    return result
+        moved = move({name: decision for name, decision in result.items() if decision.chip == number})
+        result |= moved.decisions
+        tried = max(tried, moved.tried)
+    places = {name: (decision.at, decision.grid_transpose) for name, decision in result.items()}
+    return FinalPlaces(places, tried, limit)
 
 
 def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:

@@ -207,7 +207,7 @@ def _search_training(forms: Forms, objective: Objective, context: SearchContext)
         return _place(forms, context, objective)
     tiles = forms.tiles
     first = _place(forms, context, replace(objective, effort="low"))
-    first = SearchResult.of(objective, evaluate_figures(first.placement, context.epochs))
+    first = SearchResult.of(objective, evaluate_figures(first.placement, context.epochs.figures))
     in_rams = [store.op for name, store in tiles.stores.items() if not store.accumulate or tiles.states[name].zeros]
     writers = {tiles.ops[name].program for name in in_rams}
     if not any(map(tiles.flows, writers)):
@@ -244,13 +244,13 @@ def _place(forms: Forms, context: SearchContext, objective: Objective) -> Search
         return _first_within_links([SearchResult(objective, candidate) for candidate in candidates])
     if tiles.trains:
         tables = forms.likely_tables(objective)
-        first_figures = evaluate_figures(first, context.epochs)
+        first_figures = evaluate_figures(first, context.epochs.figures)
         return SearchResult.of(objective, _training_figures(tables, objective, context, first_figures))
     if objective.effort == "default" and objective.record.effort == "high":
         _announce_high_effort(forms, objective, context)
     tried = _try_forms(forms, objective, context)
     best_tried = min(tried, key=comparable_cycles)
-    tried.append(SearchResult.of(objective, evaluate_figures(first, context.epochs)))
+    tried.append(SearchResult.of(objective, evaluate_figures(first, context.epochs.figures)))
     best = _first_within_links(sorted(tried, key=comparable_cycles))
     return replace(best, table=best_tried.table)
 

@@ -8,7 +8,6 @@ from math import inf
 from typing import NamedTuple
 
 from buda_emu.compiler.place.decision import PlacementDecision, build_placement
-from buda_emu.compiler.place.rows import stack_slices, stream_rows
 from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.improve import Start, copy_decisions
@@ -20,7 +19,6 @@ from buda_emu.compiler.search.trials import (
     comparable_cycles,
     model_placement,
     starts_with_results,
-    try_form,
     try_start,
 )
 from buda_emu.compiler.search_parts import Part
@@ -240,35 +238,25 @@ ROUNDS = 6
 """Most rounds of moves and corrections."""
 LEAST_SHARE_GAINED = 0.0005
 """Share of an input's cycles that a round has to gain for another one to be tried."""
-SLICES = (2, 4)
-"""Numbers of slices of the rows of a single input; the larger number is tried where the smaller one helps. The encoder
-of width 128 took 1.16 times as many inputs a second with slices, under the model of 23 November 2026; in rounds of 64
-they gain nothing (docs/compile/placing.md, "The search", step 9)."""
-ROWS = 2
-"""Slices of a single input that are put below each other. With more, ops wait longer for each other, and a layer of
-GPT-2 gets slower again (docs/compile/placing.md, "What is not there")."""
 
 
 def refine_result(best: SearchResult, context: SearchContext) -> SearchResult:
     """Return a result that is at least as quick, by refinements too costly for every form; called once per effort, with
     its best result.
 
-    For a single input: slices along t and, on one chip, epochs of its own; on one chip also other shares that
-    rectangles cover; then more moves and corrections."""
+    For a single input on one chip: epochs of its own; on one chip also other shares that rectangles cover; then more
+    moves and corrections."""
     objective = best.objective
     searched = best.table
     if searched is None:
         return best
     refined_one: SearchResult | None = None
     without = objective.without
-    if objective.microbatch == 1:
-        if Part.SINGLE_INPUT not in without and not (
-            objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.record.stop_modelling()
-        ):
-            refined_one = _refine_single_input(searched, objective, context)
-            best = min(best, refined_one, key=comparable_cycles)
-        best = _try_slices(searched, best, context)
-    if objective.chips == 1 and (objective.effort == "default" or best.table is not searched):
+    alone = objective.microbatch == 1 and objective.chips == 1 and not (searched.assigned or searched.tiles.trains)
+    if alone and Part.SINGLE_INPUT not in without and not objective.record.stop_modelling():
+        refined_one = _refine_single_input(searched, objective, context)
+        best = min(best, refined_one, key=comparable_cycles)
+    if objective.chips == 1 and objective.effort == "default":
         best = _try_shares(best, context)
     if best.cycles > best.host and best is not refined_one and Part.REFINEMENT not in without:
         best = _refine_repeatedly(best, context)
@@ -276,13 +264,9 @@ def refine_result(best: SearchResult, context: SearchContext) -> SearchResult:
 
 
 def _refine_single_input(table: CandidateTable, objective: Objective, context: SearchContext) -> SearchResult:
-    """Return the best result that begins with epochs for a single input, of the form itself and with slices below each
-    other."""
+    """Return the best result that begins with epochs for a single input."""
     results = _try_single_input(table, objective, context)
     without = objective.without
-    stack_form = _stack_form(table)
-    if stack_form is not None and Part.STACKED_SLICES not in without:
-        results += _try_single_input(stack_form, objective, context)
     if Part.REFINEMENT in without:
         return combine_epochs(results, context)
     ranked = rank_epochs(results, context, REFINED)
@@ -290,23 +274,6 @@ def _refine_single_input(table: CandidateTable, objective: Objective, context: S
         ranked = ranked[:1]
     ended = [_refine_repeatedly(candidate, context, 1) for candidate in ranked]
     return _refine_repeatedly(combine_epochs([*results, *ended], context), context)
-
-
-def _try_slices(table: CandidateTable, best: SearchResult, context: SearchContext) -> SearchResult:
-    """Return the best result, or that of the form `table` with the ops of a single input in slices if it is quicker."""
-    without = best.objective.without
-    if best.objective.record.stop_modelling():
-        return best
-    for count in SLICES:
-        sliced = _slice_form(table, count)
-        if sliced is None or (Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES) in without:
-            break
-        candidate = _keep_quicker(best, sliced, FULL, context)
-        if candidate is best:
-            break
-        best.objective.record.gained.add(Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES)
-        best = candidate
-    return best
 
 
 def _try_shares(best: SearchResult, context: SearchContext) -> SearchResult:
@@ -391,40 +358,3 @@ def _try_single_input(table: CandidateTable, objective: Objective, context: Sear
     """Return the results of improving epochs that are cut for a single input."""
     starts = single_input_decisions(table, objective, context)
     return [try_start(context, table, Start(decisions, objective, "default", context.entries)) for decisions in starts]
-
-
-def _stack_form(table: CandidateTable) -> CandidateTable | None:
-    """Return the form with slices of ops below each other, so that more cores share row-by-row work; None where there
-    are none, or where an op then fits no grid."""
-    cut = stack_slices(table.tiles, ROWS)
-    if cut is table.tiles:
-        return None
-    try:
-        return CandidateTable.of(cut, table.target, table)
-    except UnsupportedError:
-        return None
-
-
-def _keep_quicker(
-    best: SearchResult, table: CandidateTable | None, full: float, context: SearchContext
-) -> SearchResult:
-    """Return the best result, or that of another form, `table`, if memory has room for it and it is quicker; `full`:
-    the share of a chip that rectangles are expected to cover."""
-    if table is None:
-        return best
-    try:
-        return min(best, try_form(table, best.objective, full, context), key=comparable_cycles)
-    except UnsupportedError:
-        return best
-
-
-def _slice_form(table: CandidateTable, count: int) -> CandidateTable | None:
-    """Return the form with its ops in `count` slices of their rows along t, which follow each other through the ops of
-    an epoch; None where nothing can be cut, or where an op then fits no grid."""
-    cut = stream_rows(table.tiles, table.target, count)
-    if cut is table.tiles:
-        return None
-    try:
-        return CandidateTable.of(cut, table.target)
-    except UnsupportedError:
-        return None

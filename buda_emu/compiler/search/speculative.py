@@ -16,9 +16,9 @@ from typing import Any, Final
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.search.evaluate import EpochCache
 from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
 from buda_emu.compiler.search_record import SearchRecord
-from buda_emu.performance.timing.model import ModelledEpochs
 from buda_emu.support.errors import BudaError
 from buda_emu.support.progress import SendKernel, do_nothing
 from buda_emu.support.workers.job import Job, Shared
@@ -254,18 +254,16 @@ def worker(
     def improve(task: tuple[CandidateTable, Start, list[list[str]]]) -> list[ImprovedEpoch | None]:
         """Improve the epochs of one item."""
         table, start, epochs = task
-        modelled_epochs: ModelledEpochs = {}
-        return [_improve_or_none(table, start, names, modelled_epochs) for names in epochs]
+        cache = EpochCache()
+        return [_improve_or_none(table, start, names, cache) for names in epochs]
 
     return with_sent_kernels(improve, report)
 
 
-def _improve_or_none(
-    table: CandidateTable, start: Start, names: list[str], modelled_epochs: ModelledEpochs
-) -> ImprovedEpoch | None:
+def _improve_or_none(table: CandidateTable, start: Start, names: list[str], cache: EpochCache) -> ImprovedEpoch | None:
     """Improve an epoch; None where it fails."""
     record = SearchRecord()
     try:
-        return improve_epoch(table, start, record, names, modelled_epochs), record.modelled, record.gained
+        return improve_epoch(table, start, record, names, cache), record.modelled, record.gained
     except BudaError:
         return None

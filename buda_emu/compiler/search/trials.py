@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
+from buda_emu.compiler.search.evaluate import EpochCache, Figures, evaluate_figures
 from buda_emu.compiler.search.improve import Decisions, KnownResult, Start, improve_epochs
 from buda_emu.compiler.search.speculative import Later, SideBySide, improve_ahead
 from buda_emu.compiler.search.starts import searched_decisions
 from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.search_record import Trial
 from buda_emu.compiler.target import Objective
-from buda_emu.performance.timing.model import ModelledEpochs
 from buda_emu.support.errors import UnsupportedError
 
 SHARES = {0.8: Part.SHARE_80, 0.88: Part.SHARE_88, 1.0: Part.SHARE_100}
@@ -60,13 +59,14 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """The state that searches of a compilation share. `entries`: the rounds of inputs that queues hold; `epochs`: those
-    whose time is known, so that identical layers are modelled once; `tried`: the results of starts, used again by an
-    effort that tries the same ones; `begun`: starts that workers have begun before they are tried, each with its table
-    and its share of a chip; `workers`: what shares the search with other processes, None where there are none."""
+    """The state that searches of a compilation share. `entries`: the rounds of inputs that queues hold; `epochs`: what
+    is known of single epochs, so that identical layers are modelled once; `tried`: the results of starts, used again by
+    an effort that tries the same ones; `begun`: starts that workers have begun before they are tried, each with its
+    table and its share of a chip; `workers`: what shares the search with other processes, None where there are
+    none."""
 
     entries: int = 2
-    epochs: ModelledEpochs = field(default_factory=ModelledEpochs)
+    epochs: EpochCache = field(default_factory=EpochCache)
     tried: list[tuple[Start, SearchResult]] = field(default_factory=list[tuple[Start, SearchResult]])
     begun: list[tuple[CandidateTable, float, Start]] = field(default_factory=list[tuple[CandidateTable, float, Start]])
     workers: SideBySide | None = None
@@ -81,7 +81,7 @@ def comparable_cycles(result: SearchResult) -> tuple[float, float]:
 def model_placement(context: SearchContext, objective: Objective, placement: Placement) -> Figures:
     """Return the modelled figures of a whole placement, and count them as work."""
     objective.record.modelled += len(placement.ops)
-    modelled = evaluate_figures(placement, context.epochs)
+    modelled = evaluate_figures(placement, context.epochs.figures)
     objective.record.trials.append(Trial(objective.effort, modelled.cycles))
     return modelled
 

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -312,6 +313,13 @@ WITHOUT_REGIONS = KindsOfMoves()
 WITH_REGIONS = KindsOfMoves(regions=True)
 
 
+class MovedOps(NamedTuple):
+    """The decisions of ops after moves, and the number of moves that were `tried`."""
+
+    decisions: dict[str, PlacementDecision]
+    tried: int
+
+
 def rewire(
     decisions: Mapping[str, PlacementDecision],
     wires: Wires | WiresOfOne,
@@ -321,7 +329,7 @@ def rewire(
     patience: int = PATIENCE,
     *,
     kinds: KindsOfMoves = WITHOUT_REGIONS,
-) -> dict[str, PlacementDecision]:
+) -> MovedOps:
     """Return the decisions of one chip's ops with places that load the links less. Ends when the fullest link carries
     no more than `enough` bytes, after `tries` moves, or after `patience` in a row that gained nothing. Moves are of the
     `kinds`."""
@@ -335,8 +343,9 @@ def rewire(
         positions.take(change)
         return True
 
-    _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, patience)
-    return {name: replace(decision, at=positions.places[name]) for name, decision in decisions.items()}
+    tried = _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, patience)
+    moved = {name: replace(decision, at=positions.places[name]) for name, decision in decisions.items()}
+    return MovedOps(moved, tried)
 
 
 def rewire_and_transpose(
@@ -346,7 +355,7 @@ def rewire_and_transpose(
     enough: float,
     tries: int,
     kinds: KindsOfMoves = WITHOUT_REGIONS,
-) -> dict[str, PlacementDecision]:
+) -> MovedOps:
     """Return the decisions as `rewire` does, with grids that may be transposed, too: all that a column of cores takes
     in comes down one link, while a row takes it in over one link for each core."""
     positions = _Positions(decisions, grid, kinds)
@@ -366,8 +375,8 @@ def rewire_and_transpose(
         positions.take(change, name)
         return True
 
-    _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
-    return {
+    tried = _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
+    moved = {
         name: replace(
             decision,
             at=positions.places[name],
@@ -375,6 +384,7 @@ def rewire_and_transpose(
         )
         for name, decision in decisions.items()
     }
+    return MovedOps(moved, tried)
 
 
 def _run_moves(
@@ -384,17 +394,19 @@ def _run_moves(
     enough: float,
     tries: int,
     patience: int,
-) -> None:
+) -> int:
     """Draw up to `tries` moves by number until the fullest link carries no more than `enough` bytes, or `patience`
-    moves in a row have gained nothing. `try_random_move` returns whether a move was made."""
+    moves in a row have gained nothing. `try_random_move` returns whether a move was made. Returns the number of moves
+    that were drawn."""
     stale = 0
     for number in range(tries):
         if wires.fullest <= enough or stale > patience:
-            return
+            return number
         if try_random_move(number, draw):
             stale = 0
         else:
             stale = stale + 1
+    return tries
 
 
 def anneal(
@@ -403,7 +415,7 @@ def anneal(
     grid: tuple[int, int],
     tries: int,
     kinds: KindsOfMoves = WITH_REGIONS,
-) -> dict[str, PlacementDecision]:
+) -> MovedOps:
     """Return the decisions of an epoch of a single input with the best places that were seen in `tries` moves. At first
     a move that takes a little longer is made, too, later less and less so, so that ops leave places that no single move
     improves."""
@@ -420,7 +432,8 @@ def anneal(
             if wires.now < best:
                 best = wires.now
                 best_places = dict(positions.places)
-    return {name: replace(decision, at=best_places[name]) for name, decision in decisions.items()}
+    moved = {name: replace(decision, at=best_places[name]) for name, decision in decisions.items()}
+    return MovedOps(moved, tries)
 
 
 class _Positions:

@@ -97,34 +97,3 @@ def test_what_cannot_be_cut_is_refused_as_ever():
     b.graph.outputs = [Output("y", b.sigmoid(x).name, "float32")]
     with pytest.raises(be.UnsupportedError, match="no grid of wormhole_b0 has room"):
         small(40).place(b.graph)
-
-
-def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
-    """Of a network of 256 rows: the second product begins with the first slice."""
-    from buda_emu.compiler.search import cuts, refine, single_input
-
-    for room in (cuts, single_input):  # else fewer epochs, without slices, are quicker
-        monkeypatch.setattr(room, "epoch_load", lambda _: (0.0, 0.0))
-
-    def network():
-        b = Builder(Graph("network"))
-        rng = np.random.default_rng(0)
-        first, second = (b.constant(rng.standard_normal(n).astype(np.float32) / 32) for n in ((512, 2048), (2048, 512)))
-        h = b.matmul(b.input("x", (256, 512), "float32"), first)
-        b.graph.outputs = [Output("y", b.matmul(b.multiply(h, b.sigmoid(h)), second).name, "float32")]
-        return b.graph
-
-    def compiled():
-        return CompiledModel(
-            *Compilation.of(CompileOptions(objective="latency", df="Bfp8_b", fidelity="LoFi")).place(network())
-        )
-
-    x = np.random.default_rng(1).standard_normal((256, 512)).astype(np.float32)
-    sliced = compiled()
-    monkeypatch.setattr(refine, "SLICES", ())
-    whole = compiled()
-    assert max(placed.op.shape[0] for placed in whole.placement.ops.values()) == 1
-    assert max(placed.op.shape[0] for placed in sliced.placement.ops.values()) > 1
-    assert sliced.perf().cycles < whole.perf().cycles
-    assert sliced.check(strict=True) == ()
-    np.testing.assert_array_equal(sliced.run({"x": x})[0], whole.run({"x": x})[0])

@@ -72,7 +72,7 @@ def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatc
     monkeypatch.setattr(wiring, "HEAT", 0.0)  # the last places are the best
     tiles, target, decisions = criss_cross
     report, timed = of_one(decisions, tiles, target)
-    found = anneal(decisions, timed, (10, 12), 400)
+    found = anneal(decisions, timed, (10, 12), 400).decisions
     after, _ = of_one(found, tiles, target)
     said = timed.makespan(timed.durations)
     assert abs(after.timing.total - said) <= 270
@@ -81,10 +81,10 @@ def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatc
 
 def test_the_best_places_are_those_found_and_not_the_last_ones(criss_cross, monkeypatch):
     tiles, target, decisions = criss_cross
-    good = anneal(decisions, of_one(decisions, tiles, target)[1], (10, 12), 1000)
+    good = anneal(decisions, of_one(decisions, tiles, target)[1], (10, 12), 1000).decisions
     report, timed = of_one(good, tiles, target)
     monkeypatch.setattr(wiring, "HEAT", 100.0)  # nearly every move is kept
-    after, _ = of_one(anneal(good, timed, (10, 12), 100), tiles, target)
+    after, _ = of_one(anneal(good, timed, (10, 12), 100).decisions, tiles, target)
     assert after.timing.total <= report.timing.total + 270 < timed.now
 
 
@@ -185,7 +185,7 @@ def as_the_paths_say(way, edge, edges, wires):
 def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):
     decisions, wires = spots_and_wires
     before = wires.fullest
-    found = rewire(decisions, wires, (10, 12), 0.0, 400)
+    found = rewire(decisions, wires, (10, 12), 0.0, 400).decisions
     assert wires.fullest < before
     cores = np.zeros((10, 12), int)
     for name, decision in found.items():
@@ -209,9 +209,9 @@ def test_a_column_that_takes_much_in_is_turned_and_loads_are_those_of_the_turned
     ]
     decisions = pack_on_chip(table, [0, 1], [[choice] for choice in chosen], 0, 0, grid_transpose=False)
     before = wires_of(decisions, tiles, target)
-    plain = rewire(decisions, wires_of(decisions, tiles, target), (10, 12), 0.0, 600)
+    plain = rewire(decisions, wires_of(decisions, tiles, target), (10, 12), 0.0, 600).decisions
     wires = wires_of(decisions, tiles, target)
-    found = rewire_and_transpose(decisions, wires, (10, 12), 0.0, 600)
+    found = rewire_and_transpose(decisions, wires, (10, 12), 0.0, 600).decisions
     assert any(decision.grid_transpose for decision in found.values())
     after = wires_of(found, tiles, target)
     assert after.fullest == wires.fullest
