@@ -66,12 +66,15 @@ def _graph_near(tiles: TileGraph, base: Placement, epoch: int) -> TileGraph:
     Ops that a ram or the host shows, that let inputs flow through a program, or that stand on the last chip are there,
     too, as they decide what the whole placement looks like."""
     tensors: set[str] = set()
+    others: list[str] = []
     for op in tiles.ops.values():
         if base.ops[op.name].epoch == epoch:
             tensors.add(op.name)
             tensors.update(use.source for use in op.uses)
+        else:
+            others.append(op.name)
     names = tensors | tiles.shown
-    names.add(max(base.ops, key=lambda name: base.ops[name].chip))
+    names.update(sorted(others, key=lambda name: base.ops[name].chip)[-1:])
     for program in dict.fromkeys(op.program for op in tiles.ops.values()):
         names.update(tiles.flow_into(program) or ())
     ops = {

@@ -13,20 +13,11 @@ from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.place.queues import fork_queue
-from buda_emu.compiler.place.routed import held_bytes
+from buda_emu.compiler.place.routed import Edge, held_bytes
 from buda_emu.performance.timing.epoch.result import INPUT_BUFFERS
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
 Slices = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Operand number `operand` of the op `reader`, made by the op `source` of the same epoch."""
-
-    source: str
-    reader: str
-    operand: int
 
 
 @dataclass(slots=True)

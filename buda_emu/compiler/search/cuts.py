@@ -28,7 +28,7 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
     epochs are expected to take. `full`: the share of a chip's cores that rectangles are expected to cover; `step`, as a
     share of a pace: how much later each op of a chain begins."""
     count = len(table.ops)
-    possible = _PossibleEpochs.of(table, objective, full, step)
+    possible = PossibleEpochs.of(table, objective, full, step)
     best = np.full(count + 1, np.inf)
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
@@ -50,7 +50,7 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
 
 
 @dataclass(frozen=True, slots=True)
-class _PossibleEpochs:
+class PossibleEpochs:
     """The epochs that the dynamic program chooses from, with the cycles that a round of inputs is expected to take in
     each.
 
@@ -71,14 +71,14 @@ class _PossibleEpochs:
     load: tuple[float, float]
 
     @staticmethod
-    def of(table: CandidateTable, objective: Objective, full: float, step: float) -> "_PossibleEpochs":
+    def of(table: CandidateTable, objective: Objective, full: float, step: float) -> "PossibleEpochs":
         """Return the epochs of all ops."""
         if table.assigned:
             chips = 1
         else:
             chips = objective.chips
         levels = np.array([LEVELS - 1] if objective.objective == "cores" else range(LEVELS), np.int64)
-        return _PossibleEpochs(
+        return PossibleEpochs(
             table=table,
             objective=objective,
             step=step,

@@ -70,6 +70,7 @@ class EpochEvaluation:
     def __init__(self, placement: Placement, cache: EpochCache) -> None:
         """Evaluate the placement; `cache` has the figures of earlier epochs and receives those of this one."""
         chip = placement.target.chip
+        self.placement = placement
         self.netlist, programs, rounds = _netlist(placement)
         require_places(self.netlist, chip)
         self._chip = chip

@@ -45,8 +45,8 @@ STEPS = 24
 """Most ops that are divided differently in one pass."""
 LIGHT = 6_000
 """Cycles within which a core may read an operand of which it reads more than before."""
-GAIN = 100.0
-"""Cycles that a change has to save."""
+LEAST_GAIN = 100.0
+"""Cycles that a change of an epoch is expected to save, at least, before it is modelled."""
 
 
 class _Tasks:
@@ -109,7 +109,7 @@ def resize_ops(
                 continue
             done = float(tasks.makespan(changed))
             gain = best - done - load_per_kernel * (new.cores - chosen[name].cores)
-            if gain > (GAIN if best_step is None else best_step.gain):
+            if gain > (LEAST_GAIN if best_step is None else best_step.gain):
                 best_step = _Resizing(gain, name, new, changed, done)
         if best_step is None:
             break
@@ -229,15 +229,10 @@ BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "trai
 QUICKER = 0.95
 """The share of its pace at which an epoch is worth being packed with transposed grids (docs/compile/placing.md, "The
 search", step 7)."""
-CONNECTED = 3
-"""Number of times that grids are limited to those with enough streams, since an epoch that was packed again may lack
-others. With this step one layer of BERT-Large (384 tokens, Bfp8_b, LoFi, grayskull) takes 2010 instead of 1955 inputs a
-second (docs/compile/placing.md, "The search", step 10)."""
-RESIZED = 3
-"""Number of passes that give the ops of an epoch of a single input other numbers of cores."""
-IN_TIME = 3
-"""Number of passes that move the data which its ops hold in L1 to other DRAM channels, before and after annealing
-(docs/compile/placing.md, "The search", step 11)."""
+PASSES = 3
+"""Most passes that limit grids to those with enough streams, that give the ops of a single input other numbers of
+cores, and that move what they hold in L1 to other DRAM channels: each changes what the next one starts from
+(docs/compile/placing.md, "The search", steps 10 and 11)."""
 ANNEALED = 1000
 """Moves for each op of an epoch of a single input in the last search, which times the epoch for each move. They save
 1.5 % of the cycles of a GPT-2 step (docs/compile/placing.md, "The search", step 11)."""
@@ -463,7 +458,7 @@ class _Epoch:
         self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
         """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
-        for _ in range(RESIZED):
+        for _ in range(PASSES):
             if self.record.stop_modelling():
                 break
             wished = resize_ops(table, best, best_evaluation.report)
@@ -481,7 +476,7 @@ class _Epoch:
     ) -> tuple[Decisions, EpochEvaluation]:
         """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
         it."""
-        for _ in range(IN_TIME):
+        for _ in range(PASSES):
             if self.record.stop_modelling() or Part.DEADLINES in self.without:
                 break
             retimed = set_deadlines(best, best_evaluation.report)
@@ -500,13 +495,13 @@ class _Epoch:
         the decisions that the model finds quickest."""
         first = min(self.table.index[name] for name in best)
         before = best
-        orders = grid_orders(self.make({**decisions, **best}, self.only), best, self.without)
+        orders = grid_orders(best_evaluation.placement, best, self.without)
         if not orders or Part.STREAMS in self.without:
             return best
         for order in orders:
             limited_table = table
             attempt = before
-            for _ in range(CONNECTED):
+            for _ in range(PASSES):
                 if self.record.stop_modelling():
                     return best
                 limited = limit_to_streams(

@@ -15,7 +15,7 @@ from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cut_epochs
-from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
+from buda_emu.compiler.search.evaluate import EpochCache, Figures, evaluate_figures
 from buda_emu.compiler.search.forms import Forms, likely_graphs
 from buda_emu.compiler.search.improve import Start
 from buda_emu.compiler.search.refine import refine_result
@@ -90,10 +90,11 @@ def place_best(
     `entries` rounds of inputs. High effort tries all that the default does, too, so that it is never worse. Raises as
     `place`."""
     record = objective.record
-    workers = SideBySide(record.pool) if record.pool is not None else None
+    cache = EpochCache()
+    workers = SideBySide(record.pool, cache) if record.pool is not None else None
     record.running = True
     try:
-        number, best = _with_effort(graphs, target, objective, SearchContext(entries, workers=workers))
+        number, best = _with_effort(graphs, target, objective, SearchContext(entries, cache, workers=workers))
     finally:
         record.running = False
         if workers is not None:
@@ -351,7 +352,7 @@ def _share_products(tiles: TileGraph, target: Target, context: SearchContext, ob
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if objective.effort == "high":
         with suppress(_LinksFullError):
-            results = [try_form(table, objective, FULL, context) for table in tables]
+            results = [try_form(table, objective, context) for table in tables]
             return _first_within_links(sorted(results, key=comparable_cycles))
     tables.sort(key=lambda form: cut_epochs(form, objective, FULL)[1])
     for max_pipes in (0, *PIPES):
@@ -365,7 +366,7 @@ def _share_products(tiles: TileGraph, target: Target, context: SearchContext, ob
             first = _first_within_links([SearchResult(objective, placement)])
             if objective.effort == "low":
                 return first
-            return _first_within_links([try_form(limited, objective, FULL, context)])
+            return _first_within_links([try_form(limited, objective, context)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 

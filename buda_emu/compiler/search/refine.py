@@ -10,7 +10,7 @@ from typing import NamedTuple
 from buda_emu.compiler.place.decision import PlacementDecision, build_placement
 from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import FULL
-from buda_emu.compiler.search.improve import Start, copy_decisions
+from buda_emu.compiler.search.improve import LEAST_GAIN, Start, copy_decisions
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.search.trials import (
     SHARES,
@@ -26,8 +26,6 @@ from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import UnsupportedError
 
 Decisions = Mapping[str, PlacementDecision]
-LEAST_GAIN_IN_CYCLES = 100.0
-"""Cycles that a change is expected to save, at least, before it is modelled."""
 
 
 class _Change(NamedTuple):
@@ -106,7 +104,7 @@ def _changes_from_other(table: CandidateTable, best: SearchResult, other: Search
     other_cycles = _epoch_cycles(table, other)
     for start, stop in pairwise(sorted({0, *best_cycles} & {0, *other_cycles})):
         gain = _sum_between(best_cycles, start, stop) - _sum_between(other_cycles, start, stop)
-        if gain > LEAST_GAIN_IN_CYCLES:
+        if gain > LEAST_GAIN:
             yield _change(table, other.decisions or {}, start, stop, gain)
 
 
@@ -119,7 +117,7 @@ def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_
         quickest = [decisions[op.name] for op in table.ops[first:last]]
         for start, stop in group:
             gain = cycles[stop] - cycles[last]
-            if gain <= LEAST_GAIN_IN_CYCLES:
+            if gain <= LEAST_GAIN:
                 continue
             copies = copy_decisions(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
             if any(decisions[name].differs_in_place(decision) for name, decision in copies.items()):

@@ -148,7 +148,7 @@ class SingleInput:
     def decisions(self, cut: EpochBounds = EVERYWHERE) -> dict[str, PlacementDecision]:
         """Return the decisions of all ops, in the epochs within the bounds `cut` that are expected to take the fewest
         cycles. Raises UnsupportedError for an op that has no room."""
-        ends, _ = self._fewest_cycles(cut)
+        ends, _ = self.fewest_cycles(cut)
         return pack_epochs(
             self.table, ends, lambda start, stop, epoch: _pack_at_lowest_price(self.table, self.own, start, stop, epoch)
         )
@@ -161,13 +161,13 @@ class SingleInput:
         three are used everywhere: the one for which `cycles_of` is least, the one for which it is next least, and the
         one with the fewest epochs. Each is also tried with all ops before the end in the second layer in one epoch,
         where that is expected to take little more. Parts in `without` are left out."""
-        best = self._fewest_cycles(EVERYWHERE)[1]
+        best = self.fewest_cycles(EVERYWHERE)[1]
         chosen: list[EpochBounds] = [EVERYWHERE] * 3
         together: list[EpochBounds] = [EVERYWHERE] * 3
         for region in self._layers:
             places = range(1, region.period + 1)
             ends = [range(region.start + place, region.stop, region.period) for place in places]
-            expected = [self._fewest_cycles(chosen[0].also(place_ends)) for place_ends in ends]
+            expected = [self.fewest_cycles(chosen[0].also(place_ends)) for place_ends in ends]
             order = sorted(range(len(ends)), key=lambda n: expected[n][1])[:LIKELY]
             nearly_best = [number for number in order if expected[number][1] <= best * ALIKE]
             if nearly_best and Part.LAYERS not in without:
@@ -196,7 +196,7 @@ class SingleInput:
         begin = next(number for number, op in enumerate(ops) if op.program == ops[ends[0]].program)
         if len(ends) > 1:
             joined = EpochBounds(cut.kept.union(ends[1:]), cut.within.union(range(begin + 1, ends[1])))
-            if self._fewest_cycles(joined)[1] <= best * ALIKE:
+            if self.fewest_cycles(joined)[1] <= best * ALIKE:
                 return joined
         return cut.also(ends)
 
@@ -205,7 +205,7 @@ class SingleInput:
         """The repetitions of like ops."""
         return find_repetitions([cost_key(self.table.tiles, op, without_tables=True) for op in self.table.ops])
 
-    def _fewest_cycles(self, cut: EpochBounds) -> tuple[list[int], float]:
+    def fewest_cycles(self, cut: EpochBounds) -> tuple[list[int], float]:
         """Return the first op of each epoch followed by the number of ops, and the cycles of these epochs, for the
         division within the bounds `cut` that takes the fewest."""
         count = len(self.epochs)

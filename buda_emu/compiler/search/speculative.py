@@ -76,10 +76,12 @@ class SideBySide:
     """The work of this process and its workers on one search, closed when that is over. `later` are the starts that
     it is going to try, as far as they are known."""
 
-    def __init__(self, pool: JobPool) -> None:
+    def __init__(self, pool: JobPool, cache: EpochCache) -> None:
+        """Share a search with the workers of `pool`; `cache` is what this process has learned of epochs."""
         self.most = max(STARTS, pool.workers.count + 1)
         self.later: Later = iter(())
         self._pool = pool
+        self._cache = cache
         self._forms: list[tuple[CandidateTable, Shared]] = []
         self._starts: dict[int, Start] = {}  # by number, those that are not done
         self._count = 0  # of all so far
@@ -142,7 +144,7 @@ class SideBySide:
                     continue
                 other = next(iter(self._waiting))
                 task = self._waiting.pop(other)
-            result = _improve_or_none(task.table, task.start, task.names)
+            result = _improve_or_none(task.table, task.start, task.names, self._cache)
             with self._changed:
                 self._found[other] = result
         return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.evaluate import EpochCache, Figures, evaluate_figures
 from buda_emu.compiler.search.improve import Decisions, KnownResult, Start, improve_epochs
 from buda_emu.compiler.search.speculative import Later, SideBySide, improve_ahead
@@ -86,9 +87,9 @@ def model_placement(context: SearchContext, objective: Objective, placement: Pla
     return modelled
 
 
-def try_form(table: CandidateTable, objective: Objective, full: float, context: SearchContext) -> SearchResult:
-    """Try a form of a graph, with rectangles expected to cover a share `full` of a chip, and return its result."""
-    start = Start(searched_decisions(table, objective, full), objective, "default", context.entries)
+def try_form(table: CandidateTable, objective: Objective, context: SearchContext) -> SearchResult:
+    """Try a form of a graph with the usual share of a chip that rectangles cover, and return its result."""
+    start = Start(searched_decisions(table, objective, FULL), objective, "default", context.entries)
     return try_start(context, table, start)
 
 

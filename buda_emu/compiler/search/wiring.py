@@ -457,10 +457,10 @@ class _Positions:
         name = draw.choice(self._names)
         grid = self._grid
         shape = self._sizes[name]
-        same = [other for other in self._alike[shape] if other != name]
         if self._kinds.regions and draw.random() < 0.5:
             at = draw.randrange(grid[0] - shape[0] + 1), draw.randrange(grid[1] - shape[1] + 1)
             return exchange_regions(name, at, self.places, self._sizes)
+        same = [other for other in self._alike[shape] if other != name]
         if same and self._kinds.exchanges and draw.random() < 0.5:
             other = draw.choice(same)
             return {name: self.places[other], other: self.places[name]}

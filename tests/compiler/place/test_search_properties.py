@@ -12,7 +12,7 @@ import pytest
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, TileGraph, TileOp, Use
 from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
-from buda_emu.compiler.search.cuts import FULL, _PossibleEpochs, cut_epochs
+from buda_emu.compiler.search.cuts import FULL, PossibleEpochs, cut_epochs
 from buda_emu.compiler.search.evaluate import EpochCache, EpochEvaluation, evaluate, evaluate_figures
 from buda_emu.compiler.search.improve import Start, improve_epochs, no_result
 from buda_emu.compiler.search.single_input import EVERYWHERE, EpochBounds, SingleInput
@@ -65,7 +65,7 @@ def fewest_of_all(segments: Segments, start: int, stop: int) -> float:
 @pytest.mark.parametrize("objective", [Objective(microbatch=16), Objective(microbatch=1), Objective(chips=2)])
 def test_epochs_of_rounds_are_the_best_of_all_under_their_cost(seed: int, objective: Objective) -> None:
     table = CandidateTable.of(graph(seed), TARGET)
-    possible = _PossibleEpochs.of(table, objective, FULL, STEP)
+    possible = PossibleEpochs.of(table, objective, FULL, STEP)
 
     def segments(start: int) -> Iterator[tuple[int, float]]:
         ends, times = possible.beginning_with(start)
@@ -89,7 +89,7 @@ def test_epochs_of_a_single_input_are_the_best_of_all_under_their_cost(seed: int
             if end not in cut.within and not passes_an_end:
                 yield end, cycles
 
-    _, cycles = single._fewest_cycles(cut)
+    _, cycles = single.fewest_cycles(cut)
     assert cycles == pytest.approx(fewest_of_all(segments, 0, len(single.epochs)), rel=1e-12)
 
 
@@ -103,7 +103,7 @@ def test_a_move_that_is_refused_leaves_every_bit_as_it_was() -> None:
     refused = 0
 
     def state() -> list[bytes]:
-        arrays = [wires.paths.busy, wires.paths.takes, wires.durations, *wires.paths._grids]
+        arrays = [wires.paths.busy, wires.paths.takes, wires.durations]
         places = [repr(sorted((name, wires.paths.at(name)) for name in decisions)).encode()]
         return [array.tobytes() for array in arrays] + places + [repr((wires.now, wires.fullest)).encode()]
 

@@ -152,9 +152,9 @@ def test_high_effort_stops_where_no_placement_is_quicker():
 def test_high_effort_takes_from_default_effort_what_both_try(stack, monkeypatch):
     asked: list[list[str]] = []
 
-    def spied(line, start, work, names, known=improve.improve_epoch):
+    def spied(line, start, work, names, cache, improve_one=improve.improve_epoch):
         asked.append(names)
-        return known(line, start, work, names)
+        return improve_one(line, start, work, names, cache)
 
     monkeypatch.setattr(improve, "improve_epoch", spied)
     compile_model(stack, microbatch=4)
