@@ -10,7 +10,8 @@ from typing import NamedTuple
 from buda_emu.compiler.place.decision import PlacementDecision, build_placement
 from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import FULL
-from buda_emu.compiler.search.improve import LEAST_GAIN, Start, copy_decisions
+from buda_emu.compiler.search.improve import Start, copy_decisions
+from buda_emu.compiler.search.schedule_changes import LEAST_GAIN
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.search.trials import (
     SHARES,

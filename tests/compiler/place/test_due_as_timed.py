@@ -13,7 +13,7 @@ from buda_emu.compiler.place.decision import PlacementDecision, build_placement
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import evaluate
-from buda_emu.compiler.search.improve import set_deadlines
+from buda_emu.compiler.search.schedule_changes import set_deadlines
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.target import ONE_BY_ONE
 from buda_emu.performance.timing.result import EpochReport

@@ -13,8 +13,8 @@ from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.search import wiring
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import evaluate
-from buda_emu.compiler.search.improve import resize_ops
 from buda_emu.compiler.search.pack import pack_on_chip
+from buda_emu.compiler.search.schedule_changes import resize_ops
 from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.search.wiring import (
     TimedWires,
