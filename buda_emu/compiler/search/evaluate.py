@@ -90,7 +90,7 @@ class EpochEvaluation:
 
     @property
     def edges(self) -> "Sequence[Flow]":
-        """What the epoch moves."""
+        """The edges of the epoch, along which it moves data."""
         return self._transfers.edges
 
     @cached_property

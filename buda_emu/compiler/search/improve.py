@@ -420,7 +420,7 @@ class _Epoch:
                 wires = Wires.of(before.netlist, before.edges, before.paths, chip)
             return partial(rewire, wires=wires, grid=grid, enough=enough, tries=tries, patience=patience, kinds=kinds)
 
-        moved = self._moved(decisions, before, (Part.WIRES, alone, timed), tries, mover)
+        moved = self._move_ops(decisions, before, (Part.WIRES, alone, timed), tries, mover)
         best, evaluation = self._keep_if_quicker(decisions, moved, part, before, Part.WIRES)
         if alone:
             return best, evaluation
@@ -444,7 +444,7 @@ class _Epoch:
             wires = Wires.of(before.netlist, before.edges, before.paths, chip)
             return partial(rewire_and_transpose, wires=wires, grid=grid, enough=enough, tries=tries, kinds=kinds)
 
-        moved = self._moved(decisions, before, (Part.TURNS,), tries, mover)
+        moved = self._move_ops(decisions, before, (Part.TURNS,), tries, mover)
         return self._keep_if_quicker(decisions, moved, part, before, Part.TURNS)
 
     def _anneal(
@@ -463,10 +463,10 @@ class _Epoch:
             wires = TimedWires(best_evaluation.netlist, best_evaluation.report, chip)
             return lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions), kinds)
 
-        moved = self._moved(best, best_evaluation, (Part.ANNEALING,), tries, mover)
+        moved = self._move_ops(best, best_evaluation, (Part.ANNEALING,), tries, mover)
         return self._keep_if_quicker(best, moved, part, best_evaluation, Part.ANNEALING)
 
-    def _moved(
+    def _move_ops(
         self,
         decisions: Decisions,
         before: EpochEvaluation,
