@@ -118,10 +118,9 @@ def build_placement(
         add_queues(placement, rounds, balances=balances)
     else:
         placement.epochs = only.base.epochs
-        for edge, detour in only.base.detours.items():
-            reader = placement.ops.get(edge[0])
-            if reader is not None and reader.epoch != only.epoch:
-                placement.detours[edge] = detour
+        for (reader, source), detour in only.base.detours.items():
+            if reader in placement.ops and source in placement.ops and placement.ops[reader].epoch != only.epoch:
+                placement.detours[reader, source] = detour
         make_routable(placement, only.epoch)
         if prefetches:
             add_prefetch_buffers(placement, only.epoch)

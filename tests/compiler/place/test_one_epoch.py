@@ -8,6 +8,7 @@ import pytest
 
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, TileGraph, TileOp, Use
 from buda_emu.compiler.place.decision import OneEpoch, build_placement
+from buda_emu.compiler.place.placement import Detour
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import isolate_epoch
 from buda_emu.compiler.search.pack import pack, pack_epochs, pack_on_chip
@@ -98,3 +99,18 @@ def test_an_epoch_that_stays_as_it_is_has_the_channels_of_the_whole(table, objec
     for epoch in range(base.epochs):
         alone = build_placement(table.tiles, TARGET, decisions, objective, only=OneEpoch.of(table.tiles, base, epoch))
         assert shown(alone, epoch) == shown(base, epoch)
+
+
+def test_a_detour_of_a_reader_elsewhere_whose_source_is_far_is_left_out(table):
+    """What another epoch sends through DRAM does not count, though both read the same constants."""
+    decisions = pack_epochs(
+        table, range(0, len(table.ops) + 1, 12), lambda start, stop, epoch: pack(table, start, stop, epoch, 1)
+    )
+    base = build_placement(table.tiles, TARGET, decisions, ONE_BY_ONE)
+    near = OneEpoch.of(table.tiles, base, 0).near.ops
+    pairs = [(op.name, use.source) for op in near.values() for use in op.uses if use.source in table.tiles.ops]
+    far = [(reader, source) for reader, source in pairs if source not in near and base.ops[reader].epoch != 0]
+    assert far
+    base.detours = {edge: Detour("streams", "few") for edge in far}
+    alone = build_placement(table.tiles, TARGET, decisions, ONE_BY_ONE, only=OneEpoch.of(table.tiles, base, 0))
+    assert alone.detours == {}
