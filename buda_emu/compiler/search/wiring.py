@@ -251,7 +251,8 @@ class Wires:
         if id(route) not in self.known:
             at = [self.numbers.setdefault(link, len(self.numbers)) for link in route.links]
             self.known[id(route)] = route, np.array(at, np.int64), np.array(list(route.links.values()), np.float64)
-            self.loads = np.concatenate([self.loads, np.zeros(len(self.numbers) - len(self.loads))])
+            if len(self.numbers) > len(self.loads):
+                self.loads = np.concatenate([self.loads, np.zeros(len(self.numbers) - len(self.loads))])
         _, links, sizes = self.known[id(route)]
         return links, sizes
 
