@@ -43,7 +43,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class EpochCache:
-    """What a compilation has learned of single epochs: their modelled `figures`, and the places to which their ops were
+    """The results of a compilation for single epochs: their modelled `figures`, and the places to which their ops were
     `moved`, both by all that they depend on."""
 
     figures: ModelledEpochs = field(default_factory=ModelledEpochs)

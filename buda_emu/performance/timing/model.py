@@ -222,7 +222,7 @@ ModelledEpochs = dict[object, EpochFigures]
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """What an epoch moves and computes: its edges, and the cost of each op by name."""
+    """The edges of an epoch, along which data moves, and the cost of each of its ops by name."""
 
     edges: Sequence[Flow]
     costs: Mapping[str, Cost]

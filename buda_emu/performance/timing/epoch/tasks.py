@@ -120,9 +120,9 @@ def _steps_between(inputs: int, produced_parts: int, parts: int, buffers: int) -
 
 @dataclass(frozen=True, slots=True)
 class _FormOfParts:
-    """What decides when the parts of an op may begin: its `inputs`, the `parts` of each, how many of these are packed
-    `together`, the `room` of its output buffer in parts and the number of its `readers`, the steps in which each
-    operand arrives, and how many operands are loaded once."""
+    """The properties of an op that decide when its parts may begin: its `inputs`, the `parts` of each, how many of
+    these are packed `together`, the `room` of its output buffer in parts and the number of its `readers`, the steps in
+    which each operand arrives, and how many operands are loaded once."""
 
     inputs: int
     parts: int
