@@ -392,6 +392,31 @@ def test_attention_by_functions_of_places(is_seen, change):
     agrees(Flexible(is_seen, change, scale=0.3), *HEADS)
 
 
+class Selecting(torch.nn.Module):
+    """Changes the elements that a constant mask selects."""
+
+    def __init__(self, mask, size):
+        super().__init__()
+        self.register_buffer("numbers", torch.tensor(mask))
+        self.linear = torch.nn.Linear(size, size)
+
+    def forward(self, x):
+        mask = self.numbers == 1
+        result = torch.zeros_like(x)
+        result[mask] = self.linear(x[mask])
+        return result
+
+
+@pytest.mark.parametrize("mask", [[1, 0, 1, 1], [1, 1, 1, 1], [[1, 2, 1], [0, 1, 0], [1, 1, 1], [0, 0, 0]]])
+def test_a_constant_mask_selects_elements(mask):
+    agrees(Selecting(mask, 5).eval(), torch.randn(4, 3, 5))
+
+
+def test_a_constant_mask_that_selects_nothing_is_refused():
+    with pytest.raises(be.UnsupportedError, match="a mask as index that selects nothing"):
+        be.compile(Selecting([0, 0, 0, 0], 5).eval(), (torch.randn(4, 3, 5),), effort="low")
+
+
 def _unpool(x, kernel, stride=None, pad=0, *, size=None, ceil=False, dilation=1, keeps=False):
     """Another value at the place of the largest of each window, and what `keeps` the places as numbers."""
     rank = len(kernel) if isinstance(kernel, tuple) else 2

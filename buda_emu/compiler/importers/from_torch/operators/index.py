@@ -64,6 +64,7 @@ def gather(b: Builder, x: Node, dim: int, index: Node) -> Node:
 def index(b: Builder, x: Node, indices: Any) -> Node:
     """`take` by constants, `embedding` by an input, `gather` by computed indices, and by several
     `matmul` with rows of zeros and a one"""
+    indices = _places_of_constant_masks(b, indices)
     places = [place for place, node in enumerate(indices) if node is not None]
     index_nodes = [indices[place] for place in places]
     if any(node.dtype == "bool" for node in index_nodes):
@@ -87,6 +88,21 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
     if places != list(range(places[0], places[0] + len(places))):
         return elements  # as numpy has it, dimensions that stand apart give the first ones
     return _move_behind(b, elements, len(shape), places[0])
+
+
+def _places_of_constant_masks(b: Builder, indices: Sequence[Node | None]) -> list[Node | None]:
+    """Return indices with the places of the elements that it selects, one index for each dimension, instead of each
+    constant mask. Raises NotSupportedError for a mask that selects nothing."""
+    spread: list[Node | None] = []
+    for node in indices:
+        if node is None or node.op != "constant" or node.dtype != "bool":
+            spread.append(node)
+            continue
+        places = np.nonzero(node.value)
+        if not places[0].size:
+            raise NotSupportedError("a mask as index that selects nothing: leave out what is computed of it")
+        spread += [b.constant(place.astype(np.int64)) for place in places]
+    return spread
 
 
 def _move_behind(b: Builder, x: Node, count: int, ahead: int) -> Node:
