@@ -24,6 +24,7 @@ from buda_emu.compiler.compilation import (
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.examples import example_sequence
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
+from buda_emu.compiler.importers.from_torch.parameters import named_tensors, refuse_missing_data
 from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decompose, dtype_name, refuse_changes
 from buda_emu.compiler.importers.from_torch.trace import (
     Arguments,
@@ -85,6 +86,9 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
         raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
     refuse_masked_arrays(inputs, "compile: example inputs")
     refuse_masked_arrays(target, "compile: target")
+    refuse_missing_data(
+        named_tensors(module), type(module).__name__, "give them values, as load_state_dict(..., assign=True) does"
+    )
     loss = choices.loss
     if isinstance(loss, str):
         function = _LOSSES[loss]

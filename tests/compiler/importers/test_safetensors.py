@@ -149,6 +149,23 @@ def test_a_program_whose_buffer_has_no_data_is_refused(tmp_path, tensors):
         be.compile(tmp_path / "p.pt2", parameters=held)
 
 
+def test_a_model_without_data_and_without_a_file_names_the_option(tmp_path, capsys):
+    reason = "no data for table.weight.* on torch's device meta: name the file that has them, with --parameters"
+    with pytest.raises(be.HostError, match=f"Small: {reason}"):
+        be.compile(without_data(), (IDS,), effort="low")
+    with torch.device("meta"):
+        program = torch.export.export(without_data(), (IDS.to("meta"),))
+    with pytest.raises(be.HostError, match=reason):
+        be.compile(program, effort="low")
+    torch.export.save(program, tmp_path / "m.pt2")
+    assert main(["compile", str(tmp_path / "m.pt2")]) == 2
+    assert "m: no data for table.weight" in capsys.readouterr().err
+    with torch.device("meta"):
+        line = torch.nn.Linear(4, 4)
+    with pytest.raises(be.HostError, match=r"Linear: no data for weight, bias, .*load_state_dict"):
+        be.compile_training(line, (torch.ones(2, 4),), loss="mse")
+
+
 def test_the_module_stays_as_it_is(tmp_path, tensors):
     (tmp_path / "m.safetensors").write_bytes(encode(tensors))
     given = without_data()

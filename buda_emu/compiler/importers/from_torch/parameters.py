@@ -5,7 +5,7 @@ import copy
 import json
 import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -270,6 +270,19 @@ def program_with_parameters(program: Any, path: Path) -> Any:
     if program.example_inputs is not None:
         program.example_inputs = tree_map_only(torch.Tensor, _with_data, program.example_inputs)
     return move_to_device_pass(program, "cpu")
+
+
+def refuse_missing_data(tensors: Iterable[tuple[str, Any]], owner: str, fix: str) -> None:
+    """Raise HostError if parameters or buffers of a model lie on the device meta, which keeps shapes alone; `fix` says
+    how to give them data."""
+    names = [name for name, tensor in tensors if isinstance(tensor, torch.Tensor) and tensor.is_meta]
+    if names:
+        raise HostError(f"compile: {owner}: no data for {_list_names(names)}, on torch's device meta: {fix}")
+
+
+def named_tensors(module: Any) -> Iterator[tuple[str, Any]]:
+    """Iterate over the parameters and buffers of a module with their names."""
+    return chain(module.named_parameters(), module.named_buffers())
 
 
 def _with_data(tensor: Any) -> Any:

@@ -24,8 +24,10 @@ from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler, reduc
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.operators.complex_numbers import complex_constant, find_complex_handler
 from buda_emu.compiler.importers.from_torch.parameters import (
+    named_tensors,
     parameter_constant,
     program_with_parameters,
+    refuse_missing_data,
     with_parameters,
 )
 from buda_emu.compiler.importers.from_torch.trace import (
@@ -82,12 +84,18 @@ def read_torch(source: Any, inputs: Examples, parameters: Path | None, sizes: Op
     name = type(source).__name__
     if parameters is not None:
         source = with_parameters(source, parameters)
+    refuse_missing_data(named_tensors(source), name, _GIVE_PARAMETERS)
     if isinstance(inputs, Mapping):
         examples = named_arguments(source, inputs)
     else:
         examples = Arguments(distinct_tensors(inputs))
     program, asserted = trace_module(source, examples, name)
     return read_program(program, name, asserted=asserted)
+
+
+_GIVE_PARAMETERS: Final = (
+    "name the file that has them, with --parameters for a .pt2, in Python with compile(..., parameters=)"
+)
 
 
 def read_program(
@@ -100,6 +108,7 @@ def read_program(
     """Import an ExportedProgram. `asserted` says that it is right only if its assertions hold; `inputs_and_sizes` are
     example inputs, and sizes that the program leaves open. Raise UnsupportedError naming every operator that is not
     supported, HostError for sizes out of bounds."""
+    refuse_missing_data(chain(program.state_dict.items(), program.constants.items()), name, _GIVE_PARAMETERS)
     inputs, sizes = inputs_and_sizes or (None, OpenSizes({}))
     shapes = input_shapes(program, name, in_order(inputs, list(input_labels(program).values())), sizes)
     with torch.no_grad(), silence_loggers():
