@@ -538,10 +538,11 @@ class Machines:
 @dataclass(frozen=True, slots=True)
 class ModelPerf:
     """The modelled time of a round of `inputs` inputs, of all copies of the model. `run` has all the figures of
-    `buda-emu perf`."""
+    `buda-emu perf`. `unit` names what `inputs` counts: of a training steps, each with all its microbatches."""
 
     run: "PerfRun"
     inputs: int = 1
+    unit: str = "input"
 
     @property
     def cycles(self) -> float:
@@ -555,7 +556,8 @@ class ModelPerf:
         return self.inputs / self.run.overall_seconds
 
     def __repr__(self) -> str:
-        pace = f"{self.inputs_per_second:.5g} inputs/s, {self.cycles:.0f} cycles for {self.inputs}"
+        round_text = plural(self.inputs, self.unit)
+        pace = f"{self.inputs_per_second:.5g} {self.unit}s/s, {self.cycles:.0f} cycles for {round_text}"
         return f"ModelPerf({self.run.netlist!r}, {self.run.arch}, {pace})"
 
     def _epoch_rows(self) -> list[tuple[str, ...]]:

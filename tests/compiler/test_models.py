@@ -58,7 +58,7 @@ def test_the_model_has_a_pace():
     assert perf.cycles > 0
     assert perf.inputs_per_second > 0
     assert len(repr(perf)) < 120
-    assert f"{perf.cycles:.0f} cycles for {perf.inputs}" in repr(perf)
+    assert f"{perf.cycles:.0f} cycles for {perf.inputs} input" in repr(perf)
 
 
 def test_calls_may_be_repeated_and_closed(mlp):

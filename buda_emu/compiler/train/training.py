@@ -112,14 +112,21 @@ class CompiledTraining(CompiledModel):
             self._push_number(machine, NUMBER + name, number)
 
     def _microbatches(self, arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
-        """Yield the inputs of each microbatch. Raises HostError for rows that the microbatches do not divide."""
+        """Yield the inputs of each microbatch. Raises HostError for another shape than that of all of them together."""
         count = self.choices.microbatches
         if count == 1:
             yield dict(arrays)
             return
+        shapes = {model_input.label: model_input.shape for model_input in self.io.inputs}
         for label, array in arrays.items():
             if not array.ndim or array.shape[0] % count:
                 raise HostError(f"input {label}: shape {list(array.shape)}, for {count} microbatches")
+            one_part = shapes.get(label, ())
+            if one_part and array.shape != (count * one_part[0], *one_part[1:]):
+                raise HostError(
+                    f"input {label}: shape {list(array.shape)}, a step takes {[count * one_part[0], *one_part[1:]]}, "
+                    f"{count} microbatches of {list(one_part)}"
+                )
         cut = {label: np.split(array, count) for label, array in arrays.items()}
         for number in range(count):
             yield {label: parts[number] for label, parts in cut.items()}
@@ -245,7 +252,7 @@ class CompiledTraining(CompiledModel):
 
     def perf(self) -> ModelPerf:
         """Return the modelled cycles of one step with all its microbatches; `inputs_per_second` counts steps."""
-        return ModelPerf(self._model_time({LOOP: str(self.placement.rounds), ZERO: "1"}).run, 1)
+        return ModelPerf(self._model_time({LOOP: str(self.placement.rounds), ZERO: "1"}).run, 1, "step")
 
     def report(self) -> ReportText:
         """Return the report of the model, and what is stored for the backward pass."""

@@ -99,6 +99,14 @@ def test_a_loss_of_several_targets():
         training.train_step(x, targets[:1])
     with pytest.raises(be.HostError, match="2 inputs, the module takes 1: x"):
         training.train_step((x, x), targets)
+    with pytest.raises(
+        be.HostError, match=r"input x: shape \[4, 6\], a step takes \[8, 6\], 2 microbatches of \[4, 6\]"
+    ):
+        training.train_step(x[:4], targets)
+    with pytest.raises(be.HostError, match=r"shape \[4\], a step takes \[8\], 2 microbatches of \[4\]"):
+        training.train_step(x, (targets[0][:4], targets[1]))
+    assert "steps/s" in repr(training.perf())
+    assert "cycles for 1 step" in repr(training.perf())
 
 
 class Decoder(torch.nn.Module):
