@@ -130,9 +130,10 @@ def _is_of_gemini(head: bytes, name: str) -> bool:
     return _import_object("buda_emu.foreign.gemini.stages:recognise_beginning")(head) is not None
 
 
-def _is_package(head: bytes, _name: str) -> bool:
-    """Return whether bytes 4 to 7 of the file are the mark of a DarwiNN package or of a TFLite model."""
-    return head[4:8] in (b"DWN1", b"TFL3")
+def _is_package(head: bytes, name: str) -> bool:
+    """Return whether bytes 4 to 7 of the file are the mark of a DarwiNN package or of a TFLite model, or its name ends
+    as theirs: a damaged one then gets the findings of its own kind."""
+    return head[4:8] in (b"DWN1", b"TFL3") or name.endswith(".tflite")
 
 
 def _is_vpux(_head: bytes, name: str) -> bool:

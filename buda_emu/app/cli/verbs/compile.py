@@ -221,10 +221,9 @@ def summary(compiled: CompiledModel) -> str:
         )
     ]
     for model_input in compiled.io.inputs:
+        contents = f"{list(model_input.shape)} {model_input.dtype}"
         if model_input.indices:
-            contents = "indices"
-        else:
-            contents = f"{list(model_input.shape)} {model_input.dtype}"
+            contents += ", indices"
         lines.append(f"  input {printable_name(model_input.label)}: {contents} -> queue {model_input.queue}")
     for output in compiled.io.outputs:
         contents = f"{list(output.shape)} {output.dtype}"

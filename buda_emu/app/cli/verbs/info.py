@@ -18,6 +18,7 @@ from buda_emu.support.checker.result import Options
 from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import DocumentError, Exit, HostError
+from buda_emu.support.files import is_model
 
 
 def main(args: argparse.Namespace) -> int:
@@ -99,6 +100,9 @@ def _describe_file(name: str) -> _File:
 
 def _lines(file: _File) -> Iterator[str]:
     """Yield the lines of text about one file."""
+    if is_model(file.path):
+        yield f"{file.path}: a model, not a document: `buda-emu compile {file.path}` makes a netlist of it"
+        return
     kind = kind_by_name(file.kind)
     finding_counts = [plural(file.findings[word], word) for word in SEVERITIES if file.findings[word]]
     verdict = "accepted" if file.accepted else "refused"

@@ -52,6 +52,25 @@ def test_a_model_before_the_edge_tpu_compiler_is_no_package(tmp_path, capsys):
     assert f"{model} is {words}, not a netlist: `python -m tf2onnx" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("content", "rule"), [(b"", "D001"), (b"\x1c\0\0\0XXXX" + bytes(64), "D01")])
+def test_a_damaged_package_is_known_by_its_name(content, rule, tmp_path, capsys):
+    package = tmp_path / "a_edgetpu.tflite"
+    package.write_bytes(content)
+    assert main(["check", str(package)]) == 2
+    assert f"[{rule}" in capsys.readouterr().out
+    assert main(["info", str(package)]) == 2
+    assert f"{package}: Edge TPU package, refused, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["m.onnx", "m.pt2"])
+def test_a_model_is_named_with_its_command(name, tmp_path, capsys):
+    model = tmp_path / name
+    model.write_bytes(b"\x08\x08\x9c")
+    assert main(["info", str(model)]) == 2
+    words = f"{model}: a model, not a document: `buda-emu compile {model}` makes a netlist of it\n"
+    assert capsys.readouterr().out == words
+
+
 @pytest.mark.parametrize(
     ("option", "name", "words"),
     [
