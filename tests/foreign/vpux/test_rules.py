@@ -235,6 +235,12 @@ def test_an_unknown_op_is_noted_once_with_the_known_one_that_was_meant() -> None
     assert found.hint == "did you mean 'VPUIP.NNDMA'?"
 
 
+def test_an_unknown_type_of_elements_is_noted_once() -> None:
+    (finding,) = document(NETWORK.replace("xf16", "xf17")).check()
+    assert (finding.rule, finding.severity) == ("X048", "note")
+    assert "elements of type f17 are neither checked nor run" in finding.message
+
+
 def test_a_split_that_cannot_be_read_leaves_the_others() -> None:
     read = document(NETWORK + "\n// -----\nfunc.func @broken( {\n// -----\n" + NETWORK)
     assert [(item.name, item.split) for item in read.functions] == [("main", 0), ("main", 2)]

@@ -361,11 +361,11 @@ BOOK.declare(
 
 
 @BOOK.rule(
-    "X048", "note", "an op is not known here", stage="emulator", source="VPUX 8",
+    "X048", "note", "an op or a type of elements is not known here", stage="emulator", source="VPUX 8",
     fix="see that its name is right",
 )  # fmt: skip
 def check_known_ops(program: Program) -> Iterator[Finding]:
-    """Note each name of an op that the reader does not know, at its first place (X048)."""
+    """Note each name of an op, and each type of elements, that is not known here, at its first place (X048)."""
     places: dict[str, Op] = {}
     for op in program.function.walk():
         if not op.known:
@@ -374,3 +374,15 @@ def check_known_ops(program: Program) -> Iterator[Finding]:
         dialect = name.partition(".")[0]
         hint = near(name, [op_name for op_name in OPS if op_name.partition(".")[0] == dialect])
         yield finding(program, op, f"{name} is neither checked nor run", hint)
+    yield from _unknown_elements(program)
+
+
+def _unknown_elements(program: Program) -> Iterator[Finding]:
+    """Note each type of elements in a buffer that is not known, at its first place."""
+    places: dict[str, Op] = {}
+    for op in program.function.walk():
+        for result_type in op.types:
+            if result_type.is_buffer and result_type.element is None:
+                places.setdefault(result_type.element_name, op)
+    for name, op in places.items():
+        yield finding(program, op, f"elements of type {name} are neither checked nor run")
