@@ -423,3 +423,14 @@ def test_a_callback_sees_what_torch_compile_waits_for():
     compiled = torch.compile(lambda x: x + 1, backend=buda, options={**OPTIONS, "progress": seen.append})
     check_equal(compiled(torch.ones(2, 3)), torch.full((2, 3), 2.0))
     assert {"preparing", "passes"} <= {activity.stage for activity in seen}
+
+
+@torch._dynamo.config.patch(allow_rnn=True)
+def test_a_recurrent_module_is_compiled_where_torch_is_told_to_trace_it():
+    torch.manual_seed(0)
+    module = torch.nn.GRU(6, 8, batch_first=True).eval()
+    fast = torch.compile(module, backend="buda", options={"effort": "low"}, fullgraph=True)
+    with torch.no_grad():
+        for batch in (2, 4, 2):
+            x = torch.randn(batch, 3, 6)
+            torch.testing.assert_close(fast(x)[0], module(x)[0], atol=1e-5, rtol=1e-4)
