@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except (ValueError, OSError, HostError) as error:
         raise pytest.UsageError(f"--buda-emu={options}: {error}") from None
     except SystemExit:  # argparse has printed what is wrong
-        raise pytest.UsageError(f"--buda-emu={options}: these are no options of `buda-emu test`") from None
+        raise pytest.UsageError(f"--buda-emu={options}: not what `buda-emu test` takes, as said above") from None
 
 
 def _require_folders(config: pytest.Config) -> None:

@@ -151,7 +151,14 @@ class OptionsOnly:
         return []
 
 
-VALUES = {"shard": "1/3", "param": "a=1", "reference": ".", "defaults": "file.yaml", "config": "file.toml"}
+VALUES = {
+    "shard": "1/3",
+    "threshold": "0.7",
+    "param": "a=1",
+    "reference": ".",
+    "defaults": "file.yaml",
+    "config": "file.toml",
+}
 ACTIONS = [action for action in build_parser("test").below["test"].arguments if action.dest != "help"]
 
 
