@@ -227,7 +227,7 @@ def sweep(
     programs = tuple(options.get("programs", ()))
     parameters = dict(options.get("parameters") or {})
     about = SweepConditions(netlist=path, arch=arch, board=board, programs=programs, parameters=parameters)
-    modeller_path = "buda_emu.app.api.sweep_boards:modeller"
+    is_compiled = True
     if is_model(path):
         if not (board or "board" in axes):
             raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
@@ -238,9 +238,12 @@ def sweep(
         with_declared_names(bodies, parameters)
         points = points_of(axes, parameter_names(bodies))
         if not ("board" in axes and holds_model(path)):
-            modeller_path = "buda_emu.app.api.sweep:modeller"
+            is_compiled = False
             about = replace(about, netlist=_netlist_to_send(path, netlist, arch, points, workers.dask))
-    job = Job(modeller_path, about, reports=True)
+    if is_compiled:
+        job = Job("buda_emu.app.api.sweep_boards:modeller", about, reports=True)
+    else:
+        job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
     modelled: list[Point] = []
     pool = replace(workers, count=min(workers.count, len(points)))
     tasks: list[PointTask] = [(settings, number < detailed) for number, settings in enumerate(points)]
