@@ -146,8 +146,9 @@ NO_COMPARISON: Final = RunComparison(before="", after="", conditions=(), program
 """The comparison of netlists that were not modelled."""
 
 
-def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
-    """Compare two results of `perf --json`, the earlier one first. Raises HostError for one that lacks a key."""
+def against(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "the earlier run") -> RunComparison:
+    """Compare two results of `perf --json`, the earlier one first, which is from the file `path`. Raises HostError for
+    one that lacks a key."""
     try:
         old = _epochs(before)
         new = _epochs(after)
@@ -169,7 +170,7 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
             shared_conditions=tuple(_shared_conditions(before, after)),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
+        raise HostError(f"{path}: it cannot be compared: {error!r}: write it again with `perf --json`") from None
 
 
 def _different_clocks(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[float, float] | None:

@@ -47,7 +47,7 @@ def perf() -> Any:
 
 
 def use_perf(path: Path) -> None:
-    comparison = against(read_perf_json(path.read_bytes().decode("utf-8", "replace"), str(path)), perf())
+    comparison = against(read_perf_json(path.read_bytes().decode("utf-8", "replace"), str(path)), perf(), str(path))
     list(against_lines(comparison))
     comparison.worst_percent()
 

@@ -15,7 +15,7 @@ def test_an_earlier_run_with_errors_that_this_version_does_not_know(tmp_path, ca
     content["epochs"][0]["parts"][0]["family"] = "no such family"
     earlier.write_text(json.dumps(content))
     assert main(["perf", NETLIST, "-q", "--against", str(earlier)]) == 2
-    assert "the earlier run cannot be compared" in capsys.readouterr().err
+    assert f"{earlier}: it cannot be compared" in capsys.readouterr().err
 
 
 def test_a_header_of_safetensors_that_is_no_object(tmp_path, capsys):

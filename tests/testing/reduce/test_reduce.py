@@ -52,7 +52,7 @@ def test_a_smaller_netlist_fails_in_the_same_way_unless_any_will_do():
 def test_the_command_has_to_fail_at_first():
     with pytest.raises(be.HostError, match="there is nothing to reduce"):
         be.reduce(ATTENTION, "true")
-    with pytest.raises(be.HostError, match="timeout=0"):
+    with pytest.raises(be.HostError, match="timeout must be a number of seconds above 0, not 0"):
         be.reduce(ATTENTION, "false", timeout=0)
 
 

@@ -191,7 +191,7 @@ def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
         old_run = _model(args, str(args.against))
         old_netlist = old_run.netlist
         before = old_run.to_json()
-    comparison = against(before, modelled.to_json())
+    comparison = against(before, modelled.to_json(), str(args.against))
     if not args.quiet:
         say_lines(against_lines(comparison))
     worst = comparison.worst_percent()
