@@ -39,8 +39,8 @@ def lazy_names(
     names = import_module(package).__dict__
 
     def get(name: str) -> Any:
-        """Import the module of a name, keep the name in the package and return its value. Raises AttributeError for
-        a name that is not listed."""
+        """Return the value of a public name: import the module that has it, and store the value in the package for
+        the next use. Raises AttributeError for a name that is not in `modules`."""
         if name not in modules:
             suggestion = ""
             if elsewhere and name in elsewhere:

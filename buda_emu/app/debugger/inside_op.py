@@ -241,8 +241,8 @@ def trace_inside_op(run: Session, name: str, tile: tuple[int, int, int]) -> tupl
 
 
 def _tile_number(op: Op, tiles: int, tile: tuple[int, int, int]) -> int:
-    """Return the index of a tile (t, row, column) in an op's result of so many tiles. Raises HostError for one that
-    does not exist."""
+    """Return the index of a tile (t, row, column) in an op's result, which has `tiles` tiles. Raises HostError for a
+    tile that does not exist."""
     t, rows, columns = shape_of(op, tiles)
     at, row, column = tile
     if not (0 <= at < t and 0 <= row < rows and 0 <= column < columns):

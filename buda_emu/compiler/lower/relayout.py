@@ -88,7 +88,7 @@ def _restore_dims(layout: Layout, parts: Sequence[Move], dims: tuple[tuple[Piece
 
 def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
     """Move a value whose layout has one dimension for each of `parts`, in order, to their wanted places in a tensor of
-    `extent`. `loose` is that of `relayout`."""
+    `extent`. `loose`: columns may keep their gaps and order."""
     if not parts:
         return _rows(low, value, parts, extent)
     changed = _change_columns(low, value, parts)

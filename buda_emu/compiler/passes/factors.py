@@ -52,7 +52,7 @@ def is_softmax(graph: Graph, node: Node, longest_row: int) -> bool:
 @dataclass(slots=True)
 class _FactorMover:
     """A graph whose factors are being moved; `reads` counts how often ops and the host read each value;
-    `longest_softmax` is that of `factors`."""
+    rows of at most `longest_softmax` elements stay divided by their sums."""
 
     graph: Graph
     reads: Counter[str]

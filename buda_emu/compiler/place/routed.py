@@ -101,8 +101,9 @@ class Routing:
 
     # --------------------------------------------------------------------------------------------------------- stacks
     def problem(self, edge: Edge, *, producer_blocks: Blocks | None = None, reader_blocks: Blocks | None = None) -> str:
-        """Return why a stack of slices cannot be routed, "" if it can, optionally with other blocks of the producer or
-        the reader."""
+        """Return why the slices of an operand cannot be stacked on their way (hstack, vstack), "" if they can or if
+        the operand has no such TM. Blocks of the producer or the reader that are passed stand for its present
+        ones."""
         producer = self.placement.ops[edge.source]
         reader = self.placement.ops[edge.reader]
         use = reader.op.uses[edge.operand]

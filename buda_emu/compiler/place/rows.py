@@ -34,11 +34,12 @@ from buda_emu.compiler.target import Target
 
 
 def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """Return the graph with slices below each other in ops that sum rows, as many as there are grids for. Without this
-    one core could only compute them one after the other."""
+    """Return the graph in which each fused op that sums rows has t slices of its result below each other, as rows of
+    one slice that several cores can share: the most with which some grid fits. `target_of` gives the target of an
+    op."""
 
     def most(op: TileOp) -> int:
-        """Return the most slices below each other with which some grid fits."""
+        """Return the most slices of an op that can be below each other so that some grid fits; 1 for other ops."""
         if op.sums_rows:
             for count in reversed(divisors(op.shape[0])):
                 if has_grid(target_of(op), replace(op, shape=_shape(op, count))):

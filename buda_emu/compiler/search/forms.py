@@ -297,8 +297,9 @@ def nearly_best(times: Sequence[float], objective: Objective) -> list[int]:
 
 
 def likely_graphs(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
-    """Return the numbers of the graphs of one model that are worth a search, each with its forms; on several chips only
-    the graph that is expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
+    """Return the graphs of one model that are worth a search: their numbers, and the forms to try. On several chips it
+    is only the graph that is expected to be quickest; at effort "low", or where few cores are the objective, the first
+    one. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or objective.effort == "low" or objective.objective == "cores":
         return [(0, graphs[0])]
     expectations: list[tuple[int, int, float]] = []

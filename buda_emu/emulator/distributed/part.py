@@ -409,7 +409,7 @@ class NetlistPartition:
         return name
 
     def title(self, part: int) -> str:
-        """Return the chips and graphs of a part, in words."""
+        """Return how messages name a part: by its chips, or by its graphs where the whole netlist is on one chip."""
         graphs = [
             graph for graph in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in graph.ops)
         ]

@@ -205,7 +205,7 @@ class DeviceImage:
         transform that inputs cannot have."""
         queue = self._queues(name)[0]
         shape = queue.blocking.element_shape
-        transform = _value_of(self._transforms, queue, NO_TRANSFORM)
+        transform = _metadata_of(queue, self._transforms, NO_TRANSFORM)
         if transform.type == "ConstantInput":
             return self._constant(name, queue, len(array))
         if array.ndim == 4 and array.shape[1:] == shape:
@@ -219,7 +219,7 @@ class DeviceImage:
         if entries is not None:
             return entries
         state = image_tensors.InputState(
-            transform, _value_of(self._shapes, queue, None), _value_of(self._broadcasts, queue, ())
+            transform, _metadata_of(queue, self._shapes, None), _metadata_of(queue, self._broadcasts, ())
         )
         result = image_tensors.host_to_queue(name, array, state, queue, self._microbatch)
         if result.shape[1:] != shape:
@@ -246,7 +246,9 @@ class DeviceImage:
         if self.model is not None:
             return {name: self.host_output(name, array) for name, array in arrays.items()}
         folded = {name: self._fold(name, array) for name, array in arrays.items()}
-        transforms = {name: _value_of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
+        transforms = {
+            name: _metadata_of(self._queues(name)[0], self._output_transforms, NO_TRANSFORM) for name in arrays
+        }
         joined = image_tensors.concatenate_outputs(folded, transforms, self._microbatch)
         return {name: self._to_host(name, array) for name, array in joined.items()}
 
@@ -319,14 +321,14 @@ class DeviceImage:
         producer = self.netlist.ops.get(queue.input)
         tms = self.metadata.compiled_graph_state.output_host_tms
         return image_tensors.fold_output(
-            array, _value_of(tms, queue, NO_HOST_TM), producer is not None and producer.untilize_output
+            array, _metadata_of(queue, tms, NO_HOST_TM), producer is not None and producer.untilize_output
         )
 
     def _to_host(self, name: str, array: "Array") -> "Array":
         """Apply the image's runtime transform to a folded output. Raises HostError, UnsupportedError."""
         queue = self._queues(name)[0]
-        transform = _value_of(self._output_transforms, queue, NO_TRANSFORM)
-        return image_tensors.queue_to_host(name, array, transform, _value_of(self._output_shapes, queue, None))
+        transform = _metadata_of(queue, self._output_transforms, NO_TRANSFORM)
+        return image_tensors.queue_to_host(name, array, transform, _metadata_of(queue, self._output_shapes, None))
 
     def _queues(self, name: str) -> Sequence[Queue]:
         """Return the queues of a name: several where a queue has copies on several chips. Raises HostError for an
@@ -367,7 +369,8 @@ def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...
     return {}
 
 
-def _value_of(items: Mapping[str, T], queue: Queue, default: T) -> T:
-    """Return the value among `items`, by queue, that belongs to a queue, under its name or under the written name that
-    its copies on several chips share (NETLIST 1.7)."""
-    return items.get(queue.name, items.get(queue.written_name, default))
+def _metadata_of(queue: Queue, values: Mapping[str, T], default: T) -> T:
+    """Return what a table of the image's metadata holds for a queue, such as its shape on the host. It is under the
+    queue's name, or under the one name that its copies on several chips have in the netlist's text (NETLIST 1.7);
+    `default` where it is under neither."""
+    return values.get(queue.name, values.get(queue.written_name, default))

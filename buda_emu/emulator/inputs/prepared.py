@@ -70,8 +70,8 @@ def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:
 def _room_failures(
     netlist: Netlist, programs: Sequence[Program], executed: set[str], candidates: Sequence[Diagnostic]
 ) -> Iterator[Diagnostic]:
-    """Yield those `candidates`, diagnostics of the netlist, that are about room and concern the programs or a queue
-    that an executed graph fills."""
+    """Yield those of the `candidates` which say that a queue is too small for the inputs of an execute, and which are
+    about one of the programs or a queue that one of the `executed` graphs fills."""
     owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
     names = {f"queue {queue.name}" for queue in netlist.queues.values() if owner.get(queue.input) in executed}
     names |= {f"program {program.name}" for program in programs}
@@ -83,8 +83,9 @@ def _room_failures(
 
 
 def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield those `candidates`, diagnostics of the netlist, that are about shapes and also stop the plan of an executed
-    temporal graph."""
+    """Plan every temporal graph whose graphs are all among the `executed` ones. Where a plan fails at an op or queue
+    that one of the `candidates` about shapes names, yield all of these about its graphs: a run is bound to fail by
+    them."""
     shapes = [diagnostic for diagnostic in candidates if diagnostic.rule == _SHAPE]
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     for temporal in netlist.temporal_graphs if shapes else ():

@@ -362,8 +362,9 @@ class _Analysis:
         self.keep(op.name, expected)
 
     def _analyse(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
-        """Analyse an op on its ideal operands, or hand copies of its tensors to the workers if there are any.
-        `expected`: its result in the ideal run."""
+        """Record the findings about an op by itself; where there are workers, send one of them copies of the tensors,
+        and record that its findings are pending. `expected` is the op's result in the ideal run, `ideal` the operands
+        that it had there, None if one of them was not kept."""
         if self.sent is None:
             self.parts[op.name] = self.analyse_alone(op, expected, ideal)
             return

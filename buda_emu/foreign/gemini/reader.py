@@ -53,7 +53,8 @@ from buda_emu.support.files import read_whole
 
 
 def read_dram_in(values: Values, entry: Object, place: str, dialect: Dialect) -> DramIn:
-    """Read an entry of `in`: a piece that arrives in DRAM."""
+    """Return an entry of `in`, at `place` in the document: a piece of a result that a core sends to DRAM. Wrong values
+    become findings of `values`; nothing is raised."""
     return DramIn(
         place=place,
         transfer_id=values.integer(entry, "transfer_id", place),
@@ -66,7 +67,8 @@ def read_dram_in(values: Values, entry: Object, place: str, dialect: Dialect) ->
 
 
 def read_dram_out(values: Values, entry: Object, place: str, dialect: Dialect) -> DramOut:
-    """Read an entry of `out`: a tensor that leaves DRAM."""
+    """Return an entry of `out`, at `place` in the document: a tensor that DRAM sends to cores. Wrong values become
+    findings of `values`; nothing is raised."""
     kind: OutKind = values.word(entry, "type", place, OUTS)
     return DramOut(
         place=place,

@@ -19,7 +19,7 @@ def channel_multiple(bitwidth: int) -> int:
 
 
 def is_legal_alignment(align: int, bitwidth: int) -> bool:
-    """Return whether align and bitwidth are those of int8 or of 16 bits (G030)."""
+    """Return whether the bitwidth is 8 or 16, and align times bitwidth is 64 (G030)."""
     return bitwidth in BITWIDTHS and align * bitwidth == UNIT
 
 

@@ -20,7 +20,7 @@ class Moves:
         self._counts: dict[str, set[int]] = {}  # by queue: the inputs of the epochs that read it so far
 
     def read(self, queue: str, inputs: int) -> None:
-        """Record that an epoch of so many inputs reads a queue."""
+        """Record that an epoch of `inputs` inputs reads a queue."""
         self._counts.setdefault(queue, set()).add(inputs)
 
     def note(self, step: VarInst, queue: Queue, settings: KnownSettings, moved: tuple[Value, Value]) -> None:

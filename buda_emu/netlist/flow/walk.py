@@ -252,8 +252,8 @@ class Channels:
         return settings.number("rd_ptr_autoinc"), popped
 
     def _read_problem(self, name: str, ring: RingPointers, inputs: int, steps: tuple[int, int]) -> str:
-        """Return why an epoch of so many inputs cannot read and pop a queue as its pointers are, "" if it can. `steps`:
-        entries that it moves on by, and that it pops, for each input."""
+        """Return why an epoch of `inputs` inputs cannot read and pop a queue whose pointers are `ring`, "" if it can.
+        `steps`: for each input the entries by which the local pointer moves on, and those that are popped."""
         move, popped = steps
         if ring.empty:
             return f"reads queue {name}, which is empty"
@@ -304,7 +304,8 @@ class Channels:
         self._notes.add(FULL, place, message, about=name)
 
     def _mark_written(self, name: str, ring: RingPointers, inputs: int) -> None:
-        """Record which slots of a queue an epoch of so many inputs writes, unless the queue has too many of them."""
+        """Record that an epoch writes slots of a queue, one for each of its inputs from the write pointer on. Of a
+        queue of more than `_MOST_SLOTS` slots nothing is recorded."""
         if ring.entries > _MOST_SLOTS:
             return
         for number in range(min(inputs, ring.entries)):

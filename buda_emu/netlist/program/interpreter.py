@@ -74,8 +74,8 @@ class Machine(Protocol):
         ...
 
     def variable_written(self, text: str, variables: Variables) -> None:
-        """Move the queues that are bound to a variable, given by its text, which a varinst wrote (NETLIST 4.3
-        propagation)."""
+        """Move the pointers of queues whose settings name the variable `text`, as a varinst has just written it
+        (NETLIST 4.3 propagation)."""
         ...
 
     def allocate(self, queue: str) -> None:

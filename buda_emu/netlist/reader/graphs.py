@@ -317,7 +317,7 @@ def read_fused_ops(context: Context, node: Node, fused_ops: dict[str, FusedOp]) 
 
 
 def _read_fused_op(context: Context, name: str, name_node: Scalar, node: Node) -> FusedOp:
-    """Read one definition of a fused op. Keys that it does not have are ignored."""
+    """Read one definition of a fused op. Keys that no fused op has are ignored without a finding."""
     findings = context.findings
     body = body_of(context, "a fused op", node, MALFORMED_SCHEDULE)
     schedules: list[tuple[SubOp, ...]] = []
@@ -369,7 +369,8 @@ def _read_entry(context: Context, node: Node) -> SubOp | None:
 
 
 def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> SubOp:
-    """Read one scheduled op of a fused op. Attributes and TMs are read last, as they depend on type and inputs."""
+    """Read one op in the schedule of a fused op, and report what is wrong to `context`. Attributes and TMs are read
+    last, as they depend on type and inputs."""
     findings = context.findings
     body = body_of(context, "a scheduled op", node, MALFORMED_SCHEDULE)
     later: list[tuple[str, Scalar, Node]] = []

@@ -85,7 +85,7 @@ def reduced_inputs(_: Context, use: FusedUse) -> Findings:
 
 
 def _quantization(use: FusedUse, step: SubOpStep) -> Findings:
-    """Refuse operands of a quantization that are not inputs of the fused op in Float32."""
+    """Refuse a quantization whose first two operands are not both inputs of the fused op, and of format Float32."""
     for name in step.sub.inputs[:2]:
         if not name.startswith("input") or use.format_of(name) != "Float32":
             yield step.at(f"quantization reads {_describe(use, name)}, must be an inputN of Float32", "inputs")

@@ -99,9 +99,9 @@ class Panel:
     groups: list[Group] = field(default_factory=list[Group])
     edges: list[Edge] = field(default_factory=list[Edge])
 
-    def beside(self, netlist: Netlist, name: str) -> dict[str, Box]:
-        """Return the boxes of the panel among which those of a name belong: queues, its own ops, or ops of other
-        chips.
+    def boxes_for(self, netlist: Netlist, name: str) -> dict[str, Box]:
+        """Return the dict of this panel to which the box of a queue or op is added: `queues`, `ops` for an op of the
+        panel's graph, `elsewhere` for any other op.
         """
         if name in netlist.queues:
             return self.queues
@@ -245,7 +245,7 @@ class _Planner:
                 top = y
                 y = y + HEAD
                 for name in names:
-                    panel.beside(self._netlist, name)[name] = Box(x + 6, y, LANE - 12, BOX)
+                    panel.boxes_for(self._netlist, name)[name] = Box(x + 6, y, LANE - 12, BOX)
                     y += BOX + GAP
                 panel.groups.append(Group(group, Box(x, top, LANE, y - top)))
                 y += GAP

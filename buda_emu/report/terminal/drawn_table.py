@@ -78,7 +78,8 @@ def _part(
 
 
 def _row_cells(row: Sequence[str], widths: dict[int, int], prose: frozenset[int], style: str) -> Iterator[Text]:
-    """Yield the cells of a row: in `style` or, if that is "", in the style of their word; prose is not cut."""
+    """Yield the cells of a row: in `style` or, if that is "", in the style that `_WORDS` has for their text. Cells are
+    cut to their column's width, but for those in the columns `prose`."""
     for number, width in widths.items():
         cell = row[number]
         content = cell if number in prose else _cut(cell, width)

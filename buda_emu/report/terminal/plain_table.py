@@ -38,8 +38,8 @@ def plain(
         return None
 
     def line(cells: Sequence[str], style: tuple[Style, ...], gap: str) -> str:
-        """Return one line of the table. Cells have the given style, or that of their word; `gap` stands between
-        them.
+        """Return one line of the table. Cells have `style` or, if that is empty, the one that `WORDS` has for their
+        text; `gap` stands between them.
         """
         painted: list[str] = []
         for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):

@@ -186,7 +186,7 @@ class Cluster:
         return self._client.status in ("closing", "closed")
 
     def _why_lost(self) -> str:
-        """Return why the items that are left have no answers."""
+        """Return why no more answers will come: the scheduler or all workers were lost."""
         if self._is_cut_off:
             return "the Dask scheduler was lost"
         return "the Dask cluster has lost all its workers"

@@ -88,10 +88,10 @@ def _correlation(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags, Float
 
 
 def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *, signed: bool) -> tuple[Flags, Floats]:
-    """Return the verdict on each row, and the PCC that it rests on.
+    """Return for each row of a and b whether its PCC passes, and the PCC.
 
-    `constant` marks rows in which both inputs are constant. With `signed`, the tolerance of constants follows the sign
-    of the mean of b, like the vendor's; else its magnitude.
+    Means are sums over `count`. `constant` marks rows in which both inputs are constant. With `signed`, the
+    tolerance of constants follows the sign of the mean of b, like the vendor's; else its magnitude.
     """
     with np.errstate(all="ignore"):
         value, rounded, mean_a, mean_b = _correlation(a, b, count)
@@ -322,8 +322,12 @@ def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
 def _tile_pcc(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[Flags, Floats]:
-    """Return for each tile of [tiles, cells] whether its PCC is enough, and the PCC. `count` divides the sums; `first`
-    are the cells that constants are judged by; `signed` is that of `passes`."""
+    """Return for each tile, a row of `a` and of `b`, whether its PCC passes, and the PCC.
+
+    Means are sums over `count`: the number of cells, or more where the vendor's loops leave some out. Tiles whose cells
+    all equal the one in `first`, [tiles, 1] of `a` and of `b`, are constant, and compared by their means, with a
+    tolerance that follows the sign of the mean of `b` if `signed`, like the vendor's, else its magnitude. A tile
+    that is the same in `a` and `b` counts as constant, too, unless `signed`."""
     clean = [replace_special(values, nan_is_zero=False) for values in (a, b, *first)]
     constant = (clean[0] == clean[2]).all(axis=1) & (clean[1] == clean[3]).all(axis=1)
     if not signed:  # in the plain meaning equal tiles correlate, however little they vary
@@ -336,8 +340,9 @@ def _tile_pcc(
 def _tile_verdicts(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[int, str] | None:
-    """Return the first tile of [tiles, cells] that does not hold, and the reason; None where all hold. `count` divides
-    shares and sums; `first` are the cells that constants are judged by; `signed` is that of `passes`."""
+    """Return the number of the first tile, a row of `a` and of `b`, that fails the comparison, and the reason; None
+    where all pass. Shares and means are sums over `count`. `first` and `signed` decide on constant tiles, as in
+    `_tile_pcc`."""
     matches = _matches(a, b, comparison, nan_equals_nan=True)
     mismatches = a.shape[1] - np.count_nonzero(matches, axis=1)
     if comparison.type.lower() == "exact":

@@ -218,8 +218,9 @@ class _Tallies:
         self._tallies: dict[Key, _Tally] = {}
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Add both sides of one tensor to its figures; called by `Rendezvous`. `key` is the kind, op or queue, with the
-        name."""
+        """Add a tensor of both runs to the figures of its op or queue; `Rendezvous` calls it. `key` is the word
+        "op" or "queue", and the name. Where an op has a reference, that stands for `expected`, and inputs beyond the
+        reference are left out."""
         tally = self._tallies.get(key)
         outside = self._expected_from_outside(key)
         if tally is None:

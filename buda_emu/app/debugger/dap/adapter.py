@@ -522,7 +522,7 @@ MOVES: Final = frozenset(
 
 
 def integer_argument(arguments: Message, name: str, default: int | None = None, *, least: int | None = None) -> int:
-    """Return an integer argument of a request, `least` or more. Raises HostError."""
+    """Return an argument of a request. Raises HostError for one that is no integer, or less than `least`."""
     argument: Any = arguments.get(name, default)
     if not isinstance(argument, int) or isinstance(argument, bool):
         raise HostError(f"{name} has to be an integer")

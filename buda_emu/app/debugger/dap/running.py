@@ -254,7 +254,7 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
 
 
 def _string(arguments: Message, name: str) -> str | None:
-    """Return an optional argument that is a string. Raises HostError."""
+    """Return an optional argument of `launch`, None if it is absent. Raises HostError for one that is no string."""
     value: Any = arguments.get(name)
     if value is not None and not isinstance(value, str):
         raise HostError(f"launch: {name} has to be a string")
@@ -262,7 +262,8 @@ def _string(arguments: Message, name: str) -> str | None:
 
 
 def _list_of_strings(arguments: Message, name: str) -> list[str]:
-    """Return an optional argument that is a list of strings, by default empty. Raises HostError."""
+    """Return an optional argument of `launch`, [] if it is absent. Raises HostError for one that is no list of
+    strings."""
     values: Any = arguments.get(name)
     if values is None:
         return []
@@ -272,7 +273,8 @@ def _list_of_strings(arguments: Message, name: str) -> list[str]:
 
 
 def _parameters(arguments: Message) -> dict[str, str]:
-    """Return the values of program parameters by name; the `$` may be left out. Raises HostError."""
+    """Return the values of program parameters by name, in which the `$` may be left out. Raises HostError for an
+    argument that is no object, and for a value that is neither a text nor an integer."""
     values: Any = arguments.get("parameters")
     if values is None:
         return {}

@@ -443,8 +443,9 @@ def _multiply(row: _Row, number: Value) -> None:
     code = row.code
     b = row.code.builder
 
-    def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
-        """Return the product, and the lanes where it may not be the chip's."""
+    def multiply(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
+        """Return the products of two vectors of float32 patterns, and in which lanes the chip's product may differ: it
+        overflows or is tiny there, or an operand is not finite."""
         pattern = code.as_words(b.fmul(code.as_floats(x), code.as_floats(y)))
         size, *sizes = (b.and_(word, code.word(MAGNITUDE)) for word in (pattern, x, y))
         zero = b.icmp_signed("<", code.least(*sizes), code.word(HIDDEN))
@@ -455,7 +456,7 @@ def _multiply(row: _Row, number: Value) -> None:
 
     not_needed = b.and_(b.icmp_signed("==", number, I32(rows.UNLESS)), row.all_negative())
     with b.if_then(b.not_(not_needed)):
-        row.each_finite(body)
+        row.each_finite(multiply)
 
 
 def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
@@ -464,15 +465,16 @@ def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
     b = row.code.builder
     sign_mask = code.every(b.select(blackhole, I32(SIGN), I32(0)))
 
-    def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
-        """Return the sum, and the lanes where it may not be the chip's."""
+    def add(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
+        """Return the sums or differences of two vectors of float32 patterns, and in which lanes the chip's result may
+        differ: an operand is not finite there."""
         y = b.xor(y, code.word(flip))
         operands = [b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)]
         pattern = code.as_words(b.fadd(*map(code.as_floats, operands)))
         special = b.icmp_signed(">", code.largest(_exponent(code, x), _exponent(code, y)), code.word(254))
         return b.select(_is_none(code, pattern), b.and_(pattern, sign_mask), pattern), special
 
-    row.each_finite(body)
+    row.each_finite(add)
 
 
 def _exponent(code: Vectors, word: Value) -> Value:
@@ -510,8 +512,8 @@ def _to_integer(row: _Row, limit: Value) -> None:
     b = row.code.builder
     largest = code.every(limit)
 
-    def body(x: Value, _b: Value, _c: Value) -> Value:
-        """Return the integers of a vector."""
+    def convert(x: Value, _b: Value, _c: Value) -> Value:
+        """Return the nearest integers, as sign and magnitude, of a vector of float32 patterns."""
         e = b.sub(_exponent(code, x), code.word(127))
         drop = code.least(code.largest(b.sub(code.word(23), e), code.word(1)), code.word(25))
         size = b.or_(b.and_(x, code.word(FRACTION)), code.word(HIDDEN))
@@ -521,7 +523,7 @@ def _to_integer(row: _Row, limit: Value) -> None:
         signed = b.or_(b.and_(x, code.word(SIGN)), size)
         return b.select(b.icmp_signed("==", size, code.word(0)), code.word(0), signed)
 
-    row.each(body)
+    row.each(convert)
 
 
 def _truth(code: Vectors, condition: Value) -> Value:
@@ -536,7 +538,8 @@ def _to_float(code: Vectors, x: Value, _b: Value, _c: Value) -> Value:
 
 
 def _greater(code: Vectors, x: Value, y: Value, _: Value) -> Value:
-    """Return the larger in the order of sign and magnitude."""
+    """Return in each lane the larger of x and y as numbers of sign and magnitude, which is the order of float32
+    patterns, too."""
     b = code.builder
     keys = [b.xor(word, b.lshr(b.ashr(word, code.word(31)), code.word(1))) for word in (x, y)]
     return b.select(b.icmp_signed(">=", *keys), x, y)

@@ -131,7 +131,7 @@ INTEGERS: Final = ("Int32", "Int8", "UInt8", "UInt16")
 
 
 def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Apply the relu to datums of an intermediate format; `threshold` is that of `relu_threshold`.
+    """Apply the relu to datums of an intermediate format; `threshold` is a result of `relu_threshold`.
 
     At x = threshold > 0 the Min mode gives 0.
     """

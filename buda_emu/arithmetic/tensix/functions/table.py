@@ -284,7 +284,7 @@ _OWN: Final[Mapping[tuple[Core, str], Callable[..., Any]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A function with its parameters on a core."""
+    """A function of the vector unit, with values for its parameters, as one kind of core computes it."""
 
     function: Function
     core: Core
@@ -307,7 +307,8 @@ class Bound:
         return self.function.name == "exp" and dict(self.parameters)["approximate"] is True
 
     def modes(self, mode: DstMode) -> tuple[tuple[DstMode, ...], DstMode]:
-        """Return the Dst modes of the inputs and of the result in an op whose Dst is in `mode`."""
+        """Return the number formats in which the function loads its inputs from Dst, and the one in which it stores
+        its result there: formats that the function prescribes, else `mode`, the format of the op's Dst."""
         return tuple(read_mode or mode for read_mode in self.function.reads), self.function.writes or mode
 
 

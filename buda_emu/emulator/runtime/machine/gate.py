@@ -139,7 +139,8 @@ class Gate:
 
     # ---------------------------------------------------------------------------------------------- programs
     def enlist(self, run: Run) -> None:
-        """Queue a run for its turn. Raises HostError from a listener of the running program."""
+        """Add a run to the queue of those that wait for their turn, and return at once. Raises HostError if a listener
+        of the running program calls it."""
         with self:
             if self.is_runner:
                 raise HostError(f"run of {run.program}: a listener of a running program cannot run another")

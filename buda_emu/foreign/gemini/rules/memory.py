@@ -65,7 +65,7 @@ def _count_bytes(tensor: Tensor) -> int:
 
 
 def _has_legal_alignment(tensor: Tensor) -> bool:
-    """Return whether align and bitwidth of a tensor go together (G030)."""
+    """Return whether a tensor has a bitwidth of 8 or 16, and the align that belongs to it (G030)."""
     return is_legal_alignment(tensor.align, tensor.bitwidth)
 
 

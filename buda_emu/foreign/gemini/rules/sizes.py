@@ -23,7 +23,7 @@ _STREAM_BLOCKS = 10  # of a streaming buffer (B)
 
 
 def _has_legal_alignment(record: Tensor | Ifmap) -> bool:
-    """Return whether align and bitwidth of a tensor or an operand go together (G030)."""
+    """Return whether a tensor or an operand has a bitwidth of 8 or 16, and the align that belongs to it (G030)."""
     return is_legal_alignment(record.align, record.bitwidth)
 
 

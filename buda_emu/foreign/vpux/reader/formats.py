@@ -249,21 +249,21 @@ class FormatReader:
 
     # ---------------------------------------------------------------------------------------- simple elements
     def _braces(self, parts: Parts, _: bool) -> None:
-        """Read attributes in braces, if there are any: element `{}`."""
+        """Read attributes in braces, if there are any: element `{}` of a format."""
         if self.scanner.sees("{"):
             parts.attributes.update(self.values.dictionary())
 
     def _list(self, parts: Parts, optional: bool) -> None:
-        """Read a list of values in parentheses: element `()`."""
+        """Read a list of values in parentheses: element `()` of a format."""
         if self.scanner.sees("(") or not optional:
             parts.operands[""] = self.uses()
 
     def _one(self, parts: Parts, _: bool) -> None:
-        """Read one value: element `%`."""
+        """Read one value: element `%` of a format."""
         parts.operands[""] = (self.use(),)
 
     def _several(self, parts: Parts, _: bool) -> None:
-        """Read values with commas between them, or none: element `%*`."""
+        """Read values with commas between them, or none: element `%*` of a format."""
         uses: list[Use] = []
         while self.scanner.sees("%"):
             uses.append(self.use())
@@ -272,7 +272,7 @@ class FormatReader:
         parts.operands[""] = tuple(uses)
 
     def _colon(self, parts: Parts, optional: bool) -> None:
-        """Read types after a colon, and give them to the operands if there are as many: element `:T`."""
+        """Read types after a colon, and give them to the operands if there are as many: element `:T` of a format."""
         if self.scanner.take(":"):
             types = self.values.types()
             uses = parts.operands.get("", ())
@@ -282,27 +282,27 @@ class FormatReader:
             raise self.scanner.fail(f"expected ':', found {self.scanner.describe_next()}")
 
     def _result_colon(self, parts: Parts, _: bool) -> None:
-        """Read the type of the result after a colon: element `:=T`."""
+        """Read the type of the result after a colon: element `:=T` of a format."""
         self.scanner.expect(":")
         parts.types = (self.values.type(),)
 
     def _arrow(self, parts: Parts, optional: bool) -> None:
-        """Read the types of the results after an arrow: element `->T`."""
+        """Read the types of the results after an arrow: element `->T` of a format."""
         if self.scanner.sees("->") or not optional:
             self.scanner.expect("->")
             parts.types = self.values.types()
 
     def _to(self, parts: Parts, _: bool) -> None:
-        """Read the type of the result after `to`: element `toT`."""
+        """Read the type of the result after `to`: element `toT` of a format."""
         self.scanner.expect("to")
         parts.types = (self.values.type(),)
 
     def _bare_type(self, parts: Parts, _: bool) -> None:
-        """Read the type of the result, which stands alone: element `T`."""
+        """Read the type of the result, which stands alone: element `T` of a format."""
         parts.types = (self.values.type(),)
 
-    def _number(self, parts: Parts, _: bool) -> None:
-        """Read a value, and leave its type, which stands after a colon, to the next element: element `value`."""
+    def _constant(self, parts: Parts, _: bool) -> None:
+        """Read the value of a constant up to the colon before its type: element `value` of a format."""
         start = self.scanner.at
         parts.attributes["value"] = self.values.attribute()
         stop = self.scanner.at
@@ -310,12 +310,12 @@ class FormatReader:
         self.scanner.at = stop if colon < 0 else colon
 
     def _region(self, parts: Parts, optional: bool) -> None:
-        """Read a region in braces with its ops: element `{..}`."""
+        """Read a region in braces with its ops: element `{..}` of a format."""
         if self.scanner.sees("{") or not optional:
             parts.body, parts.blocks = self.region(self.scope.new_child())
 
     def _entries(self, parts: Parts, _: bool) -> None:
-        """Read a name in quotes and attributes without braces, if either is there: element `entries`."""
+        """Read a name in quotes and attributes without braces, if either is there: element `entries` of a format."""
         if self.scanner.sees('"'):
             parts.attributes["name"] = self.scanner.string() or ""
         start = self.scanner.at
@@ -325,7 +325,7 @@ class FormatReader:
             self.scanner.at = start
 
     def _tail(self, parts: Parts, _: bool) -> None:
-        """Skip to the next statement and keep the text up to there as an attribute: element `tail`."""
+        """Skip to the next statement and keep the text up to there as an attribute: element `tail` of a format."""
         start = self.scanner.at
         self.skip()
         parts.attributes.setdefault("text", self.scanner.text[start : self.scanner.at].strip())
@@ -342,7 +342,7 @@ _SIMPLE: Mapping[str, Callable[[FormatReader, Parts, bool], None]] = MappingProx
         "->T": FormatReader._arrow,  # pyright: ignore[reportPrivateUsage]
         "toT": FormatReader._to,  # pyright: ignore[reportPrivateUsage]
         "T": FormatReader._bare_type,  # pyright: ignore[reportPrivateUsage]
-        "value": FormatReader._number,  # pyright: ignore[reportPrivateUsage]
+        "value": FormatReader._constant,  # pyright: ignore[reportPrivateUsage]
         "{..}": FormatReader._region,  # pyright: ignore[reportPrivateUsage]
         "entries": FormatReader._entries,  # pyright: ignore[reportPrivateUsage]
         "tail": FormatReader._tail,  # pyright: ignore[reportPrivateUsage]

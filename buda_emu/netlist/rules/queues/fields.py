@@ -195,7 +195,8 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
     unless=("V016",),
 )
 def one_producer(ctx: Context, queue: Queue) -> Findings:
-    """Refuse a queue whose op is gone after expansion (NETLIST 1.7). It never has two, as op names are unique."""
+    """Refuse a queue that the host does not fill if no op has the name of its producer once graphs are expanded over
+    devices (NETLIST 1.7). Two producers are impossible, as op names are unique."""
     if not queue.host_fed and queue.input not in ctx.ops:
         message = f"no op '{queue.input}' after expansion over devices"
         yield Finding(queue.at("input"), message, partial(_copies, ctx, queue.input))

@@ -453,7 +453,8 @@ def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
 
 
 def _is_multicast(op: Op, dest: tuple[int, int]) -> bool:
-    """Return whether a receiver, by row and column of the reader's grid, stands for several cores."""
+    """Return whether a destination of a pipe is several cores of the reader `op`: its row or column is `ALL`, and the
+    grid has more than one of these."""
     sizes = op.blocking.grid_size
     return any(place == ALL and size > 1 for place, size in zip(dest, sizes, strict=True))
 

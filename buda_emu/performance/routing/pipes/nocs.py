@@ -469,8 +469,8 @@ def _count_readers(groups: Iterable[tuple[list[Draft], bool]], blocks: Mapping[i
 
 
 def _counted_readers(pipes: list[Draft], forked: bool) -> list[Draft]:
-    """Return the pipes of a group that count as readers: all forks of a pipe are one reader. `forked` tells whether the
-    group's pipes are forks."""
+    """Return the pipes that are counted when the readers of DRAM blocks are numbered, of a group of pipes that read the
+    same places of a queue: the first alone if the others fork from it (`forked`), else all."""
     if forked:
         return pipes[:1]
     return pipes

@@ -188,7 +188,7 @@ class Connected:
         written = pipe.pipe
         if not pipe.inputs or not written.outputs:
             raise invalid_graph(f"pipe {pipe.id} has no input or no output")
-        pipe.duplicates = step > 1 or _repeats(written.outputs[::step])
+        pipe.duplicates = step > 1 or _has_equal_turns(written.outputs[::step])
         for index, padding in enumerate(written.output_padding[::step]):
             if padding != NO_PADDING:
                 pipe.padded[index] = self._padding(pipe, padding)
@@ -317,9 +317,10 @@ def invalid_graph(message: str) -> RefusedError:
     return RefusedError(Refusal("pipe_graph", message))
 
 
-def _repeats(outputs: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether a set of outputs occurs more than once."""
-    return len(set(outputs)) < len(outputs)
+def _has_equal_turns(turns: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether a pipe fills the same buffers at two of its scatter indices. `turns` has the ids of the buffers
+    that it fills, for each index."""
+    return len(set(turns)) < len(turns)
 
 
 def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:

@@ -180,8 +180,8 @@ def _tiles_per_core(op: Op, operand: int, shape: Shape) -> int:
 
 
 def _input_flow(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: str, static: bool) -> Flow:
-    """Return the edge of an op's operand, whose source is the queue or op `name`. `static` tells whether it is loaded
-    once."""
+    """Return the flow of data into an operand of an op from its source, the queue or op `name`. `static` tells whether
+    the operand comes from a queue that is loaded once, before the first input."""
     arch = netlist.arch
     queue = netlist.queues.get(name)
     if queue is not None:

@@ -264,8 +264,8 @@ def _fullest(links: Mapping[Link, float], directions: tuple[str, str]) -> float:
 def _multicast_traffic(
     cores: tuple[Core, ...], partners: tuple[tuple[Core, ...], ...], noc: int, grid: tuple[int, int]
 ) -> Traffic:
-    """Return the load and reach of multicasts, seen from the core in the middle of the list. All that go to the same
-    receivers wait for one another."""
+    """Return the traffic if each core issues one multicast to its partners, for the core in the middle of the list. Its
+    `target` counts the multicasts to the same receivers, as these wait for one another."""
     middle = len(cores) // 2
     core = cores[middle]
     receivers = partners[middle]
