@@ -93,9 +93,23 @@ class Masked(torch.nn.Module):
         return torch.exp(values)
 
 
+class Chaotic(torch.nn.Module):
+    """The logistic map, whose numbers after so many steps depend on the last bit of the first ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.start = torch.nn.Parameter(torch.linspace(0.1, 0.9, 50))
+
+    def forward(self, x):
+        numbers = self.start
+        for _ in range(60):
+            numbers = 3.9 * numbers * (1 - numbers)
+        return x[..., :1] * 0 + numbers
+
+
 class TinyModels(libraries.LibrarySource):
     MODELS: ClassVar = {"gate": Gate, "determinant": Determinant, "logarithm": Logarithm, "noise": Noise}
-    MODELS |= {"ties": Ties, "saturated": Saturated, "masked": Masked}
+    MODELS |= {"chaotic": Chaotic, "ties": Ties, "saturated": Saturated, "masked": Masked}
 
     def names(self):
         for name in self.MODELS:
@@ -171,6 +185,13 @@ def test_the_first_of_equal_elements_counts_where_torch_leaves_the_choice_open(t
 def test_a_model_that_float64_contradicts_is_no_measure(tiny):
     model = build_model("tiny", "saturated", "torch", 0)
     assert judge._hangs_on_rounding(model, model.run())
+
+
+@pytest.mark.parametrize(("name", "is_wrong"), [("chaotic", True), ("gate", False)])
+@torch.no_grad()
+def test_a_model_that_depends_on_the_last_bit_is_no_measure(tiny, name, is_wrong):
+    model, expected = judge.build(Case("tiny", name[0], name), 0)
+    assert judge._differs_with_noise(model, expected, 0) == is_wrong
 
 
 def test_a_model_is_the_same_in_each_process(tiny):
