@@ -68,9 +68,9 @@ def _judge(row: Row, seed: int, write: Write) -> None:
     row.parameters = model.parameters
     with _stage(row, "compiling", write):
         compiled = _compile(row, model)
-    if compiled is None and masks_of(model):
-        model = leave_out(model, masks_of(model))
-        expected = model.run()
+    without_masks = _leave_out_masks(model) if compiled is None else None
+    if without_masks is not None:
+        model, expected = without_masks
         compiled = _compile_without_masks(row, model, write)
     if compiled is None:
         return
@@ -114,6 +114,19 @@ def build(case: Case, seed: int) -> tuple[Model, list[np.ndarray[Any, Any]]]:
     if not all(np.array_equal(first, second) for first, second in zip(expected, again, strict=True)):
         raise UnbuiltError("the original's outputs differ from run to run")
     return model, expected
+
+
+def _leave_out_masks(model: Model) -> tuple[Model, list[np.ndarray[Any, Any]]] | None:
+    """Return the model without the masks among its inputs, and the outputs of its own framework; None if it has no
+    masks, or does not run without them."""
+    masks = masks_of(model)
+    if not masks:
+        return None
+    without_masks = leave_out(model, masks)
+    try:
+        return without_masks, without_masks.run()
+    except Exception:  # noqa: BLE001 - as each model refuses in its own way
+        return None
 
 
 def _compile_without_masks(row: Row, model: Model, write: Write) -> Any:

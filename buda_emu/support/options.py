@@ -211,7 +211,7 @@ def number_of(name: str, value: object, least: float, greatest: float = math.inf
     """Return the value of an argument that is a finite number from `least` to `greatest`. Raises HostError, which names
     the argument, for anything else, such as NaN."""
     number = math.nan
-    if hasattr(value, "__float__") and not hasattr(value, "__len__"):  # of numpy, too; no text and no array
+    if _is_number(value):
         number = float(cast("Any", value))
     if not least <= number <= greatest or math.isinf(number):
         upper_bound = f" and at most {greatest:g}".removesuffix(" and at most inf")
@@ -219,10 +219,14 @@ def number_of(name: str, value: object, least: float, greatest: float = math.inf
     return number
 
 
+def _is_number(value: object) -> bool:
+    """Return whether a value is a number of Python or numpy: not a text, and not an array."""
+    return hasattr(value, "__float__") and not hasattr(value, "__len__")
+
+
 def seconds_of(value: Any) -> float:
     """Return the seconds of a time limit. Raises HostError for what is no number above 0."""
-    is_number = hasattr(value, "__float__") and not hasattr(value, "__len__")  # of numpy, too; no text and no array
-    if not is_number or not value > 0:
+    if not _is_number(value) or not value > 0:
         raise HostError(f"timeout must be a number of seconds above 0, not {value!r}")
     return value if isinstance(value, (int, float)) else float(value)
 
@@ -249,10 +253,7 @@ def parse_seconds(text: str) -> float:
 
 def parse_below(text: str, below: float, description: str) -> float:
     """Parse a number above 0 and below another. Raises HostError that quotes `description` as the expected form."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
+    value = _float_or_nan(text)
     if not 0 < value < below:
         raise HostError(f"{text!r} is not {description}")
     return value
@@ -261,13 +262,18 @@ def parse_below(text: str, below: float, description: str) -> float:
 def parse_between(text: str, least: float, greatest: float, description: str) -> float:
     """Parse a finite number from `least` to `greatest`. Raises HostError that quotes `description` as the form
     expected: a limit that is NaN would hold whatever is compared with it."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
+    value = _float_or_nan(text)
     if not least <= value <= greatest or math.isinf(value):
         raise HostError(f"{text!r} is not {description}")
     return value
+
+
+def _float_or_nan(text: str) -> float:
+    """Return the number that a text states, NaN for a text that states none: it lies within no bounds."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 class SettingsName(str):

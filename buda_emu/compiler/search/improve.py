@@ -141,8 +141,8 @@ def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResul
     """Return the decisions with each epoch packed and wired again, as far as the bound of work allows. Identical epochs
     are changed in the same way.
 
-    `cache`: what was learned of epochs before. `known_result` returns what workers found
-    for an epoch of this start, which equals what would be found here."""
+    `cache` has the results for earlier epochs and receives those of these. `known_result` returns the result of a
+    worker for an epoch of this start, which equals the one that would be computed here."""
     record = start.objective.record
     decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}

@@ -194,19 +194,9 @@ class Programs:
                 variables = self.interpreter(run.program).variables
                 start = RunStart(self._memory, self._epochs, variables, self._watched.journal)
             self._execute(params, standing)
-        except ProgramError as error:
-            place = self._interpreter.failed_at
-            if place is not None:
-                from buda_emu.emulator.runtime.stop import describe_stop  # a run that ends well need not wait for it
-
-                channels = self._memory.channels
-                error.stopped = describe_stop(error, place, self._netlist, channels, self._watched.journal)
-            if start is not None:
-                self._undo()
-                start.go_back()
-            self.last_failure = (run.program, error)
-            raise
         except BaseException as error:
+            if isinstance(error, ProgramError):
+                self._end_failed_program(error, start)
             self.last_failure = (run.program, error)
             raise
         else:
@@ -215,6 +205,19 @@ class Programs:
             self._gate.end(run)
             if self._gate.closed:
                 self._free()
+
+    def _end_failed_program(self, error: ProgramError, start: RunStart | None) -> None:
+        """Add to the error of a program where it stopped and why, and go back to its `start`; with None all stays as it
+        is."""
+        place = self._interpreter.failed_at
+        if place is not None:
+            from buda_emu.emulator.runtime.stop import describe_stop  # a run that ends well need not wait for it
+
+            channels = self._memory.channels
+            error.stopped = describe_stop(error, place, self._netlist, channels, self._watched.journal)
+        if start is not None:
+            self._undo()
+            start.go_back()
 
     @exact_floats
     def _execute(self, params: Mapping[str, str], standing: Standing | None) -> None:
