@@ -12,7 +12,7 @@ from buda_emu.support.errors import HostError
 
 Ints = NDArray[np.int64]
 MOST = (1 << 62) - 1
-"""Of a count of tokens, and of the sum of all durations."""
+"""The greatest count of tokens, and the greatest sum of all durations."""
 
 
 class TokenCounts(NamedTuple):

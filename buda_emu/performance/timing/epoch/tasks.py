@@ -430,6 +430,7 @@ class EpochTasks:
 
     def _busiest_links(self) -> tuple[Busy, ...]:
         """Return the links and ports that work longest for one input, at most LINKS of them."""
+        # The names of links decide between equal cycles. Only those of the busiest are made, since that takes long.
         least = min(nlargest(LINKS, self._link_cycles.values()), default=0.0)
         busiest = [(link, cycles) for link, cycles in self._link_cycles.items() if cycles >= least]
         order = sorted(busiest, key=lambda entry: (-entry[1], str(entry[0])))
