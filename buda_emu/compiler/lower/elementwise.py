@@ -9,7 +9,18 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Shape, never_negative
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
+from buda_emu.compiler.lower.layout import (
+    TILE,
+    Dim,
+    Extent,
+    Layout,
+    Piece,
+    axes_of,
+    layout_on_axes,
+    moves,
+    reshape_layout,
+    standard,
+)
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Tm, Use
@@ -152,28 +163,37 @@ def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
         and not any(piece.axis == "-" for piece in value.layout.pieces)
     ]
     if not full:
-        return _layout_of_readers(low.graph, node) or standard(node.shape)
+        return _layout_of_reshape(low.graph, node) or standard(node.shape)
     best = min(full, key=lambda value: (value.rows is not None, np.prod(value.shape_in_tiles)))
     return _pad_rank(best.layout, len(node.shape))
 
 
-def _layout_of_readers(graph: Graph, node: Node) -> Layout | None:
-    """Return the standard layout of the shape that the value is reshaped to, seen in the node's own shape; None if other
-    ops than element-wise ones on that shape read it first, or if it takes no fewer tiles than the standard layout of
-    its own shape. Positions of attention, summed over the frames, rows and columns of a picture, are such values: in
-    their own shape, 7 x 7 places of a picture fill 49 of a tile's 1024 elements."""
+def _layout_of_reshape(graph: Graph, node: Node) -> Layout | None:
+    """Return a layout of an element-wise node whose dimensions lie along the axes of the tensor to which its sums are
+    reshaped. Return None if something else than sums reads the value before it is reshaped, or if the layout takes no
+    fewer tiles than the standard one. Positions of attention, added up over the frames, rows and columns of a picture,
+    are such values: in their own shape, 7 x 7 places fill 49 of a tile's 1024 elements."""
+    sum_shape, reshaped = _find_reshape(graph, node)
+    layout = reshape_layout(standard(reshaped), sum_shape) if reshaped else None
+    if layout is None or any(len(axes_of(dim)) > 1 for dim in layout.dims):
+        return None
+    axes = [dim[0].axis if dim else "z" for dim in layout.dims[-len(node.shape) :]]
+    narrow = layout_on_axes(node.shape, axes)
+    return narrow if prod(narrow.extent) < prod(standard(node.shape).extent) else None
+
+
+def _find_reshape(graph: Graph, node: Node) -> tuple[Shape, Shape]:
+    """Return the shapes before and after the reshape that reads a node's value, or the last of the element-wise ops on
+    two operands that follow it; two empty shapes if several nodes or other ops read one of these values."""
     readers = graph.users()
-    name = node.name
-    while len(readers.get(name, ())) == 1:
-        reader = graph[readers[name][0]]
+    while len(readers.get(node.name, ())) == 1:
+        reader = graph[readers[node.name][0]]
         if reader.op == "reshape":
-            layout = reshape_layout(standard(reader.shape), node.shape)
-            smaller = layout is not None and prod(layout.extent) < prod(standard(node.shape).extent)
-            return layout if smaller else None
-        if reader.op not in _BINARY or reader.shape != node.shape:
-            return None
-        name = reader.name
-    return None
+            return node.shape, reader.shape
+        if reader.op not in _BINARY:
+            break
+        node = reader
+    return (), ()
 
 
 def _pad_rank(layout: Layout, rank: int) -> Layout:
