@@ -74,3 +74,34 @@ def test_a_layout_of_more_tiles_than_a_run_can_hold_is_refused(monkeypatch):
     assert be.compile(Spread(), (torch.ones(33), torch.ones(90)), effort="low")
     with pytest.raises(be.UnsupportedError, match=r"add: its layout takes 34 x 3 x 1 tiles, the most is 99"):
         be.compile(Spread(), (torch.ones(34), torch.ones(90)), effort="low")
+
+
+class PositionsAdded(torch.nn.Module):
+    """Numbers for the rows and for the columns of a picture, added for each pair, as attention adds its positions."""
+
+    def forward(self, frames, rows, columns):
+        sums = rows[:, None, :, None] + columns[:, None, None, :] + frames[:, :, None, None]
+        return sums.reshape(40, 3 * 7 * 9)
+
+
+class PositionsRead(PositionsAdded):
+    """The same sums, of which the largest in each row of the picture is wanted."""
+
+    def forward(self, frames, rows, columns):
+        sums = rows[:, None, :, None] + columns[:, None, None, :] + frames[:, :, None, None]
+        return sums.amax(-1).reshape(40, 3 * 7)
+
+
+@pytest.mark.parametrize(
+    ("module", "last_sum", "tiles"),
+    [(PositionsAdded, "add_1", 2 * 6), (PositionsRead, "amax.reduce_max.below", 40 * 3)],
+)
+def test_sums_that_only_a_reshape_reads_have_the_tiles_of_its_result(module, last_sum, tiles):
+    torch.manual_seed(0)
+    inputs = torch.randn(40, 3), torch.randn(40, 7), torch.randn(40, 9)
+
+    compiled = be.compile(module(), inputs, effort="low")
+
+    np.testing.assert_allclose(compiled(*inputs)[0], module()(*inputs).numpy(), atol=1e-5)
+    assert compiled.check(strict=True) == ()
+    assert np.prod(compiled.placement.ops[last_sum].op.shape) == tiles
