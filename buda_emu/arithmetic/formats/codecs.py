@@ -61,8 +61,9 @@ class BlockFormat:
         magnitude = wide & np.uint32((1 << self.magnitude_bits) - 1)
         sign = wide >> np.uint32(self.magnitude_bits)
         leading_zeros = _leading_zeros(self.magnitude_bits)[magnitude]
-        family_shift = _FAMILY_SHIFT if self.narrow else 0
-        base = exponents.astype(np.uint32)[..., np.newaxis] + np.uint32(family_shift)
+        base = exponents.astype(np.uint32)[..., np.newaxis]
+        if self.narrow:
+            base = base + np.uint32(_FAMILY_SHIFT)
         field = (base - leading_zeros) & np.uint32(0xFF)
         # The leading one goes out at the top of the 24 bits, what follows it is the fraction.
         fraction = (magnitude << (np.uint32(24 - self.magnitude_bits) + leading_zeros)) & np.uint32(FRACTION)

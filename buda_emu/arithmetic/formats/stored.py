@@ -24,8 +24,10 @@ def datum_type(df: str) -> type[np.unsignedinteger[Any]]:
 
 def stored_tile_bytes(df: str) -> int:
     """Return the bytes of one tile held as `Bits`."""
-    exponents = GROUPS if is_block(df) else 0
-    return TILE_ELEMENTS * np.dtype(datum_type(df)).itemsize + exponents
+    datums = TILE_ELEMENTS * np.dtype(datum_type(df)).itemsize
+    if is_block(df):
+        return datums + GROUPS  # a byte for each shared exponent
+    return datums
 
 
 def floats_for(df: str, tiles: int) -> int:
@@ -110,8 +112,10 @@ class Bits:
 
     def rows(self) -> "Bits":
         """Return the tiles one after the other: [n, 1024]; the same memory where it is contiguous."""
-        exponents = None if self.exponents is None else self.exponents.reshape(-1, GROUPS)
-        return Bits(self.df, self.datums.reshape(-1, TILE_ELEMENTS), exponents)
+        datums = self.datums.reshape(-1, TILE_ELEMENTS)
+        if self.exponents is None:
+            return Bits(self.df, datums)
+        return Bits(self.df, datums, self.exponents.reshape(-1, GROUPS))
 
     def copy(self) -> "Bits":
         """Return the same tiles in memory of their own."""

@@ -37,7 +37,7 @@ FLOAT: Final = ir.FloatType()
 SIZE: Final = ir.IntType(64)
 
 
-def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
+def call_shared_function(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
     """Call the LLVM function `name` of this module, whose body emit(builder, *arguments) makes at its first use.
 
     Code that is used in several places is compiled once, and LLVM cannot unroll it into each of them.
@@ -92,8 +92,16 @@ def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Val
 
 def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     """Emit the multiply-add instruction for a scalar or vector of float or double."""
-    element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
-    name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
+    element = kind
+    suffix = ""
+    if isinstance(kind, ir.VectorType):
+        element = kind.element
+        suffix = f"v{kind.count}"
+    if isinstance(element, ir.FloatType):
+        suffix += "f32"
+    else:
+        suffix += "f64"
+    name = f"llvm.fma.{suffix}"
     return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])
 
 
@@ -121,7 +129,9 @@ _AS_SET: Final = 4  # none of its own
 def lanes_for(context: Any) -> int:
     """Return the number of singles in a vector of the processor that numba compiles for."""
     features = context.codegen().magic_tuple()[2].split(",")
-    return WIDE if "+avx512f" in features else WIDE // 2
+    if "+avx512f" in features:
+        return WIDE
+    return WIDE // 2
 
 
 class Vectors:
@@ -247,7 +257,9 @@ def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callabl
     def typer(*types_given: Any) -> Any:
         """Return the signature of a call with arguments of these types, None where one does not fit."""
         accepted = [_accept(type_given, kind) for type_given, kind in zip(types_given, kinds, strict=True)]
-        return None if None in accepted else signature(result, *accepted)
+        if None in accepted:
+            return None
+        return signature(result, *accepted)
 
     def decorate(emit: Emit) -> Emit:
         """Make `emit` the code of the function, and return it."""
@@ -255,7 +267,9 @@ def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callabl
         def lower(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
             """Emit a call: its value, or None's for a call without a result."""
             value = emit(context, builder, *on_data(context, builder, call, arguments))
-            return context.get_dummy_value() if value is None else value
+            if value is None:
+                return context.get_dummy_value()
+            return value
 
         signed_typer: Any = typer
         signed_typer.__signature__ = inspect.signature(
@@ -270,7 +284,8 @@ def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callabl
 
 def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool = False) -> Callable[[Emit], Emit]:
     """Decorate `emit(builder, *arguments)`, which makes the body of one LLVM function for all calls of `function`,
-    which has no result: see `call_shared`. `by_lanes`: `emit` gets the lanes of a vector before the arguments."""
+    which has no result: see `call_shared_function`. `by_lanes`: `emit` gets the lanes of a vector before the
+    arguments."""
 
     def decorate(emit: Emit) -> Emit:
         """Make `emit` the code of the function, and return it."""
@@ -278,8 +293,10 @@ def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool =
         @intrinsic(function, types.none, *kinds)
         def call(context: Any, builder: Builder, *arguments: Value) -> None:  # pyright: ignore[reportUnusedFunction]
             """Emit a call of the shared LLVM function."""
-            code = partial(emit, lanes_for(context)) if by_lanes else emit
-            call_shared(builder, function.__name__, arguments, code)
+            code: Callable[..., None] = emit
+            if by_lanes:
+                code = partial(emit, lanes_for(context))
+            call_shared_function(builder, function.__name__, arguments, code)
 
         return emit
 
@@ -294,7 +311,9 @@ def _accept(argument: Any, kind: Any) -> Any:
             return argument
         return None
     integer = kind == types.intp and isinstance(argument, types.Integer | types.Boolean)
-    return kind if integer or argument == kind else None
+    if integer or argument == kind:
+        return kind
+    return None
 
 
 @type_callable(part_of)
@@ -304,7 +323,9 @@ def _type_part_of(_context: Any) -> Any:
     def typer(array: Any, _first: Any, _size: Any) -> Any:
         """Return the signature for these arguments, None where the array is no contiguous vector."""
         plain = isinstance(array, types.Array) and (array.ndim, array.layout) == (1, "C")
-        return signature(array, array, types.intp, types.intp) if plain else None
+        if plain:
+            return signature(array, array, types.intp, types.intp)
+        return None
 
     return typer
 
@@ -401,7 +422,9 @@ def _lower_zeros(context: Any, builder: Builder, call: Any, arguments: Any) -> V
 def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
     """Emit a new contiguous array. The emitted code raises ValueError for a negative size or one that overflows."""
     kind = call.return_type
-    shape = [arguments[0]] if kind.ndim == 1 else cgutils.unpack_tuple(builder, arguments[0])
+    shape = [arguments[0]]
+    if kind.ndim > 1:
+        shape = cgutils.unpack_tuple(builder, arguments[0])
     data_type = context.get_data_type(kind.dtype)
     item_bytes = SIZE(context.get_abi_sizeof(data_type))
     strides = [item_bytes]
@@ -454,8 +477,11 @@ def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
     def lower(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
         """Emit the comparison and the choice."""
         first, other = arguments
-        compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
-        return builder.select(compare(comparison, other, first), other, first)
+        if kind.signed:
+            second_wins = builder.icmp_signed(comparison, other, first)
+        else:
+            second_wins = builder.icmp_unsigned(comparison, other, first)
+        return builder.select(second_wins, other, first)
 
 
 for _kind in sorted(types.integer_domain, key=str):
@@ -492,9 +518,13 @@ class _View(AttributeTemplate):
     @bound_function("number.view")
     def resolve_view(self, number: Any, args: Any, kws: Any) -> Any:
         """Return the signature of number.view(dtype), None for a dtype of another size."""
-        dtype: Any = parse_dtype(args[0]) if len(args) == 1 and not kws else None
+        if kws or len(args) != 1:
+            return None
+        dtype: Any = parse_dtype(args[0])
         same_size = isinstance(dtype, types.Integer | types.Float) and _width(dtype) == _width(number)
-        return signature(dtype, *args) if same_size else None
+        if same_size:
+            return signature(dtype, *args)
+        return None
 
 
 @infer_getattr
@@ -519,7 +549,10 @@ def _lower_array_view(context: Any, builder: Builder, call: Any, arguments: Any)
     array = context.make_array(call.args[0])(context, builder, arguments[0])
     view = context.make_array(call.return_type)(context, builder)
     for field in view._datamodel._fields:
-        setattr(view, field, getattr(array, field) if field != "data" else builder.bitcast(array.data, view.data.type))
+        if field == "data":
+            view.data = builder.bitcast(array.data, view.data.type)
+        else:
+            setattr(view, field, getattr(array, field))
     context.nrt.incref(builder, call.return_type, view._getvalue())
     return view._getvalue()
 

@@ -66,7 +66,9 @@ def claim_items(start: int, stop: int) -> Iterator[int]:
         parts = read(start, PARTS)
         claims = 0
         while add(start, CLAIMED, 1) < parts:
-            part = claims if stop == SHARED else parts - 1 - add(start, HELPED, 1)
+            part = claims
+            if stop != SHARED:
+                part = parts - 1 - add(start, HELPED, 1)
             claims += 1
             for index in range(part * grain, min(part * grain + grain, items)):
                 yield index

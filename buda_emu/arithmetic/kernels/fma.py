@@ -47,8 +47,12 @@ def _fma_f64(a: float, b: float, c: float) -> float:
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         # a * b may only have underflowed to zero; then it was not zero and c, its opposite, is not zero either.
-        return a * b + c if a == 0 or b == 0 else 0.0
+        if a == 0 or b == 0:
+            return a * b + c
+        return 0.0
     try:
         return float(exact)
     except OverflowError:
-        return float("inf") if exact > 0 else float("-inf")
+        if exact > 0:
+            return float("inf")
+        return float("-inf")

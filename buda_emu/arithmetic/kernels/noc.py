@@ -110,7 +110,7 @@ def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
     row = cell // grids.columns[op]
     column = cell % grids.columns[op]
     if grids.transposed[op]:
-        row, column = column, row
+        return int(mesh.xs[grids.left[op] + row]), int(mesh.ys[grids.top[op] + column])
     return int(mesh.xs[grids.left[op] + column]), int(mesh.ys[grids.top[op] + row])
 
 
@@ -144,13 +144,16 @@ def _travel(
     (x, y) = start
     (to_x, to_y) = end
     for turn in range(_ALL):
-        axis = turn if noc == 0 else 1 - turn
-        while (x != to_x) if axis == 0 else (y != to_y):
+        axis = turn
+        step = 1
+        if noc == 1:
+            axis = 1 - turn
+            step = -1
+        while (axis == 0 and x != to_x) or (axis == 1 and y != to_y):
             link = block + ((noc * 2 + axis) * mesh.width + x) * mesh.height + y
             if mesh.seen[link] != mesh.stamp[0]:
                 mesh.seen[link] = mesh.stamp[0]
                 _add(link, size, row, rows, mesh)
-            step = 1 if noc == 0 else -1
             if axis == 0:
                 x = (x + step) % mesh.width
             else:
@@ -167,7 +170,8 @@ def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
 @helper
 def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
     """Compute the row of transfer number `edge`: its links and the cycles that it takes on each."""
-    rows.filled[row], rows.far[row] = 0, 3
+    rows.filled[row] = 0
+    rows.far[row] = 3
     if edges.crossing[edge] >= 0:
         _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
     first = edges.group[edge]
@@ -222,6 +226,15 @@ def _fullest(row: int, rows: Rows, busy: Floats) -> float:
     return fullest
 
 
+@helper
+def _fullest_of_either(edge: int, row: int, old: Rows, new: Rows, busy: Floats) -> float:
+    """Return the busy cycles of the busiest link of a transfer: of its new row, or of its old one where `row` is
+    -1."""
+    if row >= 0:
+        return _fullest(row, new, busy)
+    return _fullest(edge, old, busy)
+
+
 @kernel
 def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None:
     """Write to `takes` the cycles of each transfer: the `busy` cycles of the fullest way of its row, `least` at
@@ -242,6 +255,15 @@ def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int
             links += 1
         change.cycles[link] += sign * rows.cycles[row, place]
     return links
+
+
+@helper
+def _has_counted_way(edge: int, rows: Rows, change: Change) -> bool:
+    """Return whether a way of a transfer's row counts as changed."""
+    place = 0
+    while place < rows.filled[edge] and change.counts[rows.ways[edge, place]] != 1:
+        place += 1
+    return bool(place < rows.filled[edge])
 
 
 @kernel
@@ -278,20 +300,15 @@ def weigh_move(
     touched = 0
     for edge in range(least.shape[0]):
         row = change.row[edge]
-        touches = row >= 0
-        for place in range(old.filled[edge]):
-            if touches:
-                break
-            touches = change.counts[old.ways[edge, place]] == 1
-        if touches:
-            cycles = _fullest(row, new, busy) if row >= 0 else _fullest(edge, old, busy)
+        if row >= 0 or _has_counted_way(edge, old, change):
             change.edges[touched] = edge
-            change.takes[touched] = max(least[edge], cycles)
+            change.takes[touched] = max(least[edge], _fullest_of_either(edge, row, old, new, busy))
             touched += 1
     for number in range(links):
         change.counts[change.ways[number]] = 0
         change.cycles[change.ways[number]] = 0.0
-    change.found[0], change.found[1] = links, touched
+    change.found[0] = links
+    change.found[1] = touched
 
 
 @kernel
@@ -311,7 +328,8 @@ def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Float
     for number in range(moved.shape[0]):
         edge = moved[number]
         change.row[edge] = -1
-        old.filled[edge], old.far[edge] = new.filled[number], new.far[number]
+        old.filled[edge] = new.filled[number]
+        old.far[edge] = new.far[number]
         for place in range(new.filled[number]):
             old.ways[edge, place] = new.ways[number, place]
             old.cycles[edge, place] = new.cycles[number, place]
@@ -342,12 +360,15 @@ def time_move(
     for number in range(change.found[1]):
         edge = change.edges[number]
         row = int(change.row[edge])
-        far = new.far[row] if row >= 0 else old.far[edge]
-        fullest = _fullest(row, new, change.busy) if row >= 0 else _fullest(edge, old, change.busy)
-        travel = max(steps.alone[edge], fullest)
+        far = old.far[edge]
+        if row >= 0:
+            far = new.far[row]
+        travel = max(steps.alone[edge], _fullest_of_either(edge, row, old, new, change.busy))
         first = steps.first[edge]
         stop = steps.stop[edge]
-        latency = steps.read[far] if steps.kind[edge] == READS else 0
+        latency = 0
+        if steps.kind[edge] == READS:
+            latency = steps.read[far]
         if steps.once[edge]:
             begins = ceil(travel) + latency
             cycles_per_task = 0

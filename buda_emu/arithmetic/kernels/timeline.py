@@ -75,7 +75,8 @@ def racing_accesses(
             column = earlier - first
             if 0 <= column < columns and not _has(rows, later, column):
                 if pairs < races.shape[0]:
-                    races[pairs, 0], races[pairs, 1] = j, i
+                    races[pairs, 0] = j
+                    races[pairs, 1] = i
                 pairs += 1
         active[active_count] = i
         count = active_count + 1
@@ -145,6 +146,30 @@ class Written(NamedTuple):
     held_by: Ints
 
 
+@helper
+def _find_units(units: tuple[Ints, Ints], unit_of: Ints) -> None:
+    """Write the unit of each task."""
+    first, tasks = units
+    for unit in range(first.shape[0] - 1):
+        for i in range(first[unit], first[unit + 1]):
+            unit_of[tasks[i]] = unit
+
+
+@helper
+def _blocking_object(
+    first: int, last: int, wait_object: Ints, wait_count: Ints, takes: Flags, level: Ints, total_given: Ints
+) -> int:
+    """Return the object of the first of waits `first` to `last` - 1 that lacks tokens, or NOBODY."""
+    for i in range(first, last):
+        waited = wait_object[i]
+        tokens = total_given[waited]
+        if takes[i]:
+            tokens = level[waited]
+        if tokens < wait_count[i]:
+            return int(waited)
+    return NOBODY
+
+
 @kernel
 def run_timeline(
     units: tuple[Ints, Ints], duration: Ints, waits: Lists, takes: Flags, signals: Lists, level: Ints, written: Written
@@ -167,9 +192,7 @@ def run_timeline(
     times = np.empty(unit_count + 1, np.int64)
     running = np.empty(unit_count + 1, np.int64)
     unit_of = np.empty(duration.shape[0], np.int64)
-    for unit in range(unit_count):
-        for i in range(unit_first[unit], unit_first[unit + 1]):
-            unit_of[unit_tasks[i]] = unit
+    _find_units(units, unit_of)
     # units that wait for an object, oldest first
     waiting_first = np.full(objects, NOBODY, np.int64)
     waiting_last = np.full(objects, NOBODY, np.int64)
@@ -193,13 +216,9 @@ def run_timeline(
             if busy[unit] or head[unit] == unit_first[unit + 1]:
                 continue
             task = unit_tasks[head[unit]]
-            blocked = NOBODY
-            for i in range(wait_first[task], wait_first[task + 1]):
-                waited = wait_object[i]
-                have = level[waited] if takes[i] else total_given[waited]
-                if have < wait_count[i]:
-                    blocked = waited
-                    break
+            first = wait_first[task]
+            last = wait_first[task + 1]
+            blocked = _blocking_object(first, last, wait_object, wait_count, takes, level, total_given)
             if blocked != NOBODY:
                 held_by[task] = blocked
                 waiting_next[unit] = NOBODY
@@ -209,7 +228,7 @@ def run_timeline(
                     waiting_next[waiting_last[blocked]] = unit
                 waiting_last[blocked] = unit
                 continue
-            for i in range(wait_first[task], wait_first[task + 1]):
+            for i in range(first, last):
                 if takes[i]:
                     level[wait_object[i]] -= wait_count[i]
             if woken_by[unit] != NOBODY:

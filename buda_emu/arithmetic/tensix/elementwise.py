@@ -137,7 +137,9 @@ def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -
     `r` pools down the columns into row 0. `c` pools transposed faces into a row, over all tiles, and then carries this
     row through SrcB and the adder into column 0. All other elements are zeros, as the packer writes them.
     """
-    rows = tiles.swapaxes(-1, -2) if dim == "c" else tiles
+    rows = tiles
+    if dim == "c":
+        rows = tiles.swapaxes(-1, -2)
     flat = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])
     pooled = max_pool(None, flat, register, mode)
     out = np.zeros((*flat.shape[:-2], *tiles.shape[-2:]), np.uint32)

@@ -87,7 +87,9 @@ def touched_mask(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bo
     the input's copy left in Dst. `whole_faces`: the function always runs through the faces that it touches.
     """
     mask = np.zeros((32, 32), dtype=np.bool_)
-    regions = {"rc": (32, 32), "c": (32, 16), "r": (16 if whole_faces else 4, 32)}
+    regions = {"rc": (32, 32), "c": (32, 16), "r": (4, 32)}
+    if whole_faces:
+        regions["r"] = 16, 32
     if vector not in regions:
         raise UnsupportedError(f"vector mode {vector!r}: r, c and rc are known (DEVICE_NUMERICS 3.2)")
     rows, columns = regions[vector]

@@ -165,7 +165,9 @@ def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df
 def _float_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, wide: bool) -> OpRegisters:
     """Return the registers of an op of floats; `wide`: its Dst has 32 bits."""
     family = _op_family(in_dfs, out_df, intermed_df)
-    single = "Float16" if family == "a" else "Float16_b"
+    single = "Float16_b"
+    if family == "a":
+        single = "Float16"
     if wide and ("b" in _families(in_dfs) or all(df == "Float32" for df in in_dfs)):
         single = "Tf32"
     dst: DstMode = "bf16"
@@ -186,7 +188,9 @@ def _op_family(in_dfs: tuple[str, ...], out_df: str, intermed_df: str) -> Family
     family = next(iter(families or _families((intermed_df,))), None)
     if family is not None:
         return family
-    return "a" if out_df == "Float32" or _family(out_df) == "a" else "b"
+    if out_df == "Float32" or _family(out_df) == "a":
+        return "a"
+    return "b"
 
 
 def _families(dfs: Sequence[str]) -> frozenset[Family]:
@@ -199,4 +203,6 @@ def _family(df: str) -> Family | None:
     """Return the family of exponents of a format, None for Float32, raw words and integers."""
     if df == "Float32" or is_raw(df):
         return None
-    return "a" if df == "Fp8_e4m3" else FORMATS[df].family
+    if df == "Fp8_e4m3":
+        return "a"
+    return FORMATS[df].family

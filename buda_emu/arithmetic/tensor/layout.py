@@ -111,8 +111,9 @@ def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
     count = blocking.cells * blocking.tiles_per_core
     tiles = np.arange(count).reshape(blocking.t, grid_r, rows, tile_r, grid_c, cols, tile_c)
     z, gr, mr, ur, gc, mc, uc = range(7)
-    by_column = blocking.ublock_order == "c" and not raw
-    ublocks = (mc, mr) if by_column else (mr, mc)
+    ublocks = (mr, mc)
+    if blocking.ublock_order == "c" and not raw:
+        ublocks = (mc, mr)
     return tiles.transpose(gr, gc, z, *ublocks, ur, uc).reshape(blocking.cells, blocking.tiles_per_core)
 
 
@@ -141,7 +142,7 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, l
     down = blocking.mblock[0] * blocking.ublock[0]
     across = blocking.mblock[1] * blocking.ublock[1]
     by_column = blocking.ublock_order == "c"
-    axis = 1 if by_column else 0
+    axis = int(by_column)
     count = blocking.mblock[axis]
     step = blocking.ublock[axis]
     line_elements = down * across * height * width // count  # elements of a row (column) of ublocks
@@ -161,7 +162,9 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, l
             tiles = tilize(part[np.newaxis, np.newaxis], blocking.tile_dim)[0, 0]
             tile_r, tile_c = blocking.ublock
             ublocks = tiles.reshape(-1, tile_r, tiles.shape[1] // tile_c, tile_c, *tiles.shape[2:])
-            order = (2, 0, 1, 3, 4, 5) if by_column else (0, 2, 1, 3, 4, 5)
+            order = (0, 2, 1, 3, 4, 5)
+            if by_column:
+                order = (2, 0, 1, 3, 4, 5)
             flat = ublocks.transpose(order).reshape(-1, *tiles.shape[2:])
             yield pack_tiles(layout.format, flat, blocking.tile_dim, layout.alignment, True)
 

@@ -161,7 +161,7 @@ def packed_tiles(
         edge = across.start - left * width
         return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
 
-    def read_packed() -> NDArray[np.uint8]:
+    def read_bytes() -> NDArray[np.uint8]:
         """Return the bytes of all tiles, if the file has not changed."""
         check()
         return data
@@ -176,5 +176,5 @@ def packed_tiles(
         bound=lambda: np.inf,
         give_back=page_releaser(data),
     )
-    reference.packed = read_packed
+    reference.packed = read_bytes
     return reference

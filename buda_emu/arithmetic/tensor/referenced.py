@@ -114,7 +114,9 @@ class Referenced(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if ufunc is np.multiply and method == "__call__" and not options and len(inputs) == 2:
-            other = inputs[1] if inputs[0] is self else inputs[0]
+            other = inputs[0]
+            if other is self:
+                other = inputs[1]
             if not isinstance(other, Referenced):
                 factor = np.asarray(other)
                 if factor.ndim <= self.ndim and np.broadcast_shapes(self.shape, factor.shape) == self.shape:
@@ -198,9 +200,11 @@ class Referenced(NDArrayOperatorsMixin):
     ) -> "Referenced":
         """Return the array after one more step that reads by `read`. `name` tells the step from others in the key;
         `dtype` and `bound` stay where they are None."""
+        if dtype is None:
+            dtype = self.dtype
         return Referenced(
             shape=shape,
-            dtype=self.dtype if dtype is None else dtype,
+            dtype=dtype,
             read=read,
             key=(self.key, name),
             origin=self.origin,
@@ -265,7 +269,9 @@ class Referenced(NDArrayOperatorsMixin):
         """Return the product with an array that is repeated along the dimensions where it has one element."""
         factor = factor.reshape((1,) * (self.ndim - factor.ndim) + factor.shape)
         dtype = np.result_type(self.dtype, factor.dtype)
-        largest_factor = float(np.abs(factor).max()) if factor.size else 0.0
+        largest_factor = 0.0
+        if factor.size:
+            largest_factor = float(np.abs(factor).max())
 
         def read(box: Box) -> Array:
             """Read the box, and multiply it with its part of the factor."""
@@ -356,7 +362,10 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> Referenced:
             high = min(box[dim].stop, start + part.shape[dim])
             if low < high:
                 part_box = (*box[:dim], slice(low - start, high - start), *box[dim + 1 :])
-                pieces.append(part.read(part_box) if isinstance(part, Referenced) else part[part_box])
+                if isinstance(part, Referenced):
+                    pieces.append(part.read(part_box))
+                else:
+                    pieces.append(part[part_box])
         if len(pieces) == 1:
             return pieces[0]
         return np.concatenate(pieces, dim)

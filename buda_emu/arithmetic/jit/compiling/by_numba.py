@@ -78,7 +78,7 @@ def _emit_memory(module: Any) -> None:
             builder.store(value, builder.gep(held, [_WORD(0), _WORD(number)]))
         return block
 
-    def allocate_aligned(builder: Builder, size: Value, alignment: Value) -> Value:
+    def allocate_for_vectors(builder: Builder, size: Value, alignment: Value) -> Value:
         """Emit the allocation with an alignment of 32 bits."""
         return allocate(builder, size, builder.zext(alignment, _SIZE))
 
@@ -88,8 +88,8 @@ def _emit_memory(module: Any) -> None:
 
     _define(module, "NRT_MemInfo_alloc", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
     _define(module, "NRT_MemInfo_alloc_safe", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
-    _define(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned)
-    _define(module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned)
+    _define(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_for_vectors)
+    _define(module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_for_vectors)
 
     def allocate_bytes(builder: Builder, size: Value) -> Value:
         """Emit the allocation of bytes without a MemInfo."""
@@ -336,10 +336,15 @@ _own_types: Final = cache(_Types)
 @cache
 def _without_arrays(kind: Any) -> Any:
     """Return a function type without the rules of operators on whole arrays."""
-    rules: Any = kind.templates if type(kind) is types.Function else ()
-    arrays: Any = NumpyRulesArrayOperator
-    templates = [_refusal(kind.typing_key) if issubclass(rule, arrays) else rule for rule in rules]
-    return types.Function(templates) if templates != [*rules] else kind
+    if type(kind) is not types.Function:
+        return kind
+    templates: list[Any] = list(kind.templates)
+    for number, rule in enumerate(templates):
+        if issubclass(rule, NumpyRulesArrayOperator):
+            templates[number] = _refusal(kind.typing_key)
+    if templates != list(kind.templates):
+        return types.Function(templates)
+    return kind
 
 
 def _refusal(operation: Any) -> type[AbstractTemplate]:

@@ -119,8 +119,9 @@ class _EntryPoint:
         self.require(builder.icmp_signed("==", count, _SIZE(len(kernel.argtypes))))
         places = [builder.gep(arguments, [_SIZE(number)]) for number in range(len(kernel.argtypes))]
         values = [self.value(builder.load(place), kind) for place, kind in zip(places, kernel.argtypes, strict=True)]
-        is_shared = builder.icmp_signed("==", values[1], _SIZE(job_slot.SHARED)) if job else None
+        is_shared = None
         if job:
+            is_shared = builder.icmp_signed("==", values[1], _SIZE(job_slot.SHARED))
             with builder.if_then(is_shared):
                 job.open(builder, values[0], values)
         thread = self.call("PyEval_SaveThread", _POINTER)

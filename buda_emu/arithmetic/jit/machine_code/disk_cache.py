@@ -40,7 +40,9 @@ def cache_folder() -> "Path | None":
     from pathlib import Path
 
     directory = _directory(os.path.join(_PACKAGE, "arithmetic", "kernels"))  # noqa: PTH118
-    return Path(directory) if directory else None
+    if directory:
+        return Path(directory)
+    return None
 
 
 def place(function: Callable[..., Any], variant: str) -> str | None:
@@ -70,7 +72,9 @@ def read(file: str) -> bytes | None:
     if not usable(os.path.dirname(file)):  # noqa: PTH120
         return None
     content = read_cache_file(file, _MAGIC, _MOST_BYTES)
-    return None if content is None else bytes(content)
+    if content is None:
+        return None
+    return bytes(content)
 
 
 @contextmanager
@@ -115,7 +119,9 @@ def _constant(value: Any) -> str | None:
     if isinstance(value, int | float | str | bytes | np.generic):
         return repr(value)
     function = getattr(value, "py_func", None)
-    return None if function is None else f"{function.__module__}.{function.__qualname__}"
+    if function is None:
+        return None
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _directory(folder: str) -> str:
@@ -125,12 +131,16 @@ def _directory(folder: str) -> str:
         directory = os.path.join(own_caches(), _folder_name(folder))  # noqa: PTH118
     except (OSError, RuntimeError):  # RuntimeError: no home directory
         return ""
-    return directory if usable(directory) and os.access(directory, os.W_OK) else ""
+    if usable(directory) and os.access(directory, os.W_OK):
+        return directory
+    return ""
 
 
 def _folder_name(folder: str) -> str:
     """Return the name of the cache folder of sources in `folder`, which changes with version and sources."""
-    return f"kernels-{__version__}-{_known_hash('' if _in_package(folder) else folder)}"
+    if _in_package(folder):
+        folder = ""
+    return f"kernels-{__version__}-{_known_hash(folder)}"
 
 
 @cache

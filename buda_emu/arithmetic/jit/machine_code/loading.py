@@ -62,7 +62,9 @@ def plain(value: Any) -> Any:
         return _plain_array(value)
     if isinstance(value, tuple):
         items: list[Any] = [plain(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if hasattr(value, "_fields"):
+            return type(value)(*items)
+        return tuple(items)
     if isinstance(value, np.bool_):
         return bool(value)
     if type(value) is np.int64 or (isinstance(value, int) and type(value) not in (int, bool)):
@@ -79,14 +81,29 @@ def _layout_of(flags: Any) -> str:
     return "A"
 
 
+def _array_kind(array: NDArray[Any]) -> str:
+    """Return the kind of an array. Raises TypeError for elements that kernels do not read."""
+    flags = array.flags
+    if not array.dtype.isnative or array.dtype.kind not in "biuf" or not flags.aligned:
+        raise TypeError(f"a kernel takes no array of {array.dtype}, unless it is native and aligned")
+    kind = f"{array.dtype.str[1:]}[{array.ndim}]{_layout_of(flags)}"
+    if flags.writeable:
+        return kind
+    return f"{kind}r"
+
+
+def _tuple_kind(value: tuple[Any, ...]) -> str:
+    """Return the kind of a tuple: of a named one with its class, which decides how kernels address its fields."""
+    items = f"({kinds_of(value)})"
+    if not hasattr(value, "_fields"):
+        return items
+    return f"{type(value).__module__}.{type(value).__qualname__}{items}"
+
+
 def _kind(value: Any) -> str:
     """Return the kind of one plain argument, see `kinds_of`. Raises TypeError."""
     if isinstance(value, np.ndarray):
-        flags = value.flags
-        if not value.dtype.isnative or value.dtype.kind not in "biuf" or not flags.aligned:
-            raise TypeError(f"a kernel takes no array of {value.dtype}, unless it is native and aligned")
-        read_only = "" if flags.writeable else "r"
-        return f"{value.dtype.str[1:]}[{value.ndim}]{_layout_of(flags)}{read_only}"
+        return _array_kind(value)
     if isinstance(value, bool):
         return "b1"
     if isinstance(value, int):
@@ -96,8 +113,7 @@ def _kind(value: Any) -> str:
     if isinstance(value, (np.integer, np.floating)):
         return value.dtype.str[1:]
     if isinstance(value, tuple):
-        name = f"{type(value).__module__}.{type(value).__qualname__}" if hasattr(value, "_fields") else ""
-        return f"{name}({kinds_of(value)})"  # pyright: ignore[reportUnknownArgumentType]
+        return _tuple_kind(value)  # pyright: ignore[reportUnknownArgumentType]
     raise TypeError(f"a kernel takes arrays, numbers and tuples of these, no {type(value).__name__}")
 
 

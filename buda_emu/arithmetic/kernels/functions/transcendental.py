@@ -32,14 +32,25 @@ _P1, _P2, _P4, _P8, _P16 = (2.0 ** (step / STEPS) for step in (1, 2, 4, 8, 16))
 def exp_or_nan(x: np.float32) -> np.float32:
     """Return e^x, at most the largest number, or NaN where the fast way does not decide the last bit."""
     m, rest = steps_of_e(np.float64(x))
-    low = (_P1 if m & 1 else 1.0) * (_P2 if m & 2 else 1.0)
-    high = (_P4 if m & 4 else 1.0) * (_P8 if m & 8 else 1.0)
-    entry = np.float64(low * (high * (_P16 if m & 16 else 1.0)))
+    low = _factor(m, 1, _P1) * _factor(m, 2, _P2)
+    high = _factor(m, 4, _P4) * _factor(m, 8, _P8)
+    entry = np.float64(low * (high * _factor(m, 16, _P16)))
     y = rest * np.int64(entry.view(np.int64) + ((m >> 5) << 52)).view(np.float64)
     below = np.float32(y * (1.0 - EXP_MARGIN))
     above = np.float32(y * (1.0 + EXP_MARGIN))
-    power = below if below < LARGEST else LARGEST
-    return power if (below == above) & (x == x) else np.float32(np.nan)
+    if (below != above) | (x != x):
+        return np.float32(np.nan)
+    if below < LARGEST:
+        return below
+    return LARGEST
+
+
+@helper
+def _factor(m: np.int64, bit: int, power: float) -> float:
+    """Return `power` where the bit of `m` is set, else 1. A choice becomes vector code, reading a table does not."""
+    if m & bit:
+        return power
+    return 1.0
 
 
 GELU_MARGIN: Final = 2.0**-42  # relative, of 1 + tanh and of the bell
@@ -72,7 +83,9 @@ def gelu_or_nan(x: np.float32) -> np.float32:
     low, high = _one_plus_tanh(wide)
     below = np.float32(0.5 * wide * low)
     above = np.float32(0.5 * wide * high)
-    return below if below == above else np.float32(np.nan)
+    if below == above:
+        return below
+    return np.float32(np.nan)
 
 
 @helper
@@ -80,13 +93,17 @@ def gelu_derivative_or_nan(x: np.float32) -> np.float32:
     """Return the derivative of gelu, or NaN where the fast way does not decide the last bit."""
     wide = np.float64(x)
     half = -0.5 * (wide * wide)
-    bell = _exp(np.float64(half if half > _LEAST_BELL else _LEAST_BELL))
-    slope = 0.5 * GELU_SCALE * wide * (bell if half > _NO_BELL else 0.0)
+    bell = _exp(_at_least(_LEAST_BELL, half))
+    if not half > _NO_BELL:
+        bell = np.float64(0.0)
+    slope = 0.5 * GELU_SCALE * wide * bell
     size = abs(slope)
     low, high = _one_plus_tanh(wide)
     below = np.float32(fma(0.5, low, fma(size, -GELU_MARGIN, slope)))
     above = np.float32(fma(0.5, high, fma(size, GELU_MARGIN, slope)))
-    return below if (below == above) & (abs(half - _NO_BELL) > 1.0) else np.float32(np.nan)
+    if (below == above) & (abs(half - _NO_BELL) > 1.0):
+        return below
+    return np.float32(np.nan)
 
 
 @helper
@@ -94,9 +111,20 @@ def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
     """Return two numbers that enclose 1 + tanh u, where u is the argument in gelu's definition: 2 / (1 + p), where p is
     e to the power -2 |u|, or 2 p / (1 + p) where x is below 0."""
     v = abs(x) * fma(x * x, _CUBE_SCALE, _POWER_SCALE)  # below 0
-    p = _exp(np.float64(v if v > _LEAST_POWER else _LEAST_POWER))
-    d = (2.0 if x > 0.0 else 2.0 * p) / (1.0 + p)
+    p = _exp(_at_least(_LEAST_POWER, v))
+    numerator = 2.0 * p
+    if x > 0.0:
+        numerator = 2.0
+    d = numerator / (1.0 + p)
     return 1.0 - fma(d, GELU_MARGIN - 1.0, 1.0), 1.0 - fma(d, -GELU_MARGIN - 1.0, 1.0)
+
+
+@helper
+def _at_least(least: float, v: float) -> np.float64:
+    """Return v or, where it is less or NaN, `least`."""
+    if v > least:
+        return np.float64(v)
+    return np.float64(least)
 
 
 @helper
@@ -121,13 +149,17 @@ _EPSILON: Final = np.float32(2.0**-23)  # of single precision, the distance from
 def exp_scalar(x: np.float32) -> np.float32:
     """Compute e^x, at most the largest number; that number also for NaN."""
     power = expf(x)
-    return power if power < LARGEST else LARGEST
+    if power < LARGEST:
+        return power
+    return LARGEST
 
 
 @kernel
 def log_scalar(x: np.float32) -> np.float32:
     """Compute log x; for a zero of either sign log 2^-23."""
-    return logf(x if x != np.float32(0) else _EPSILON)
+    if x == np.float32(0):
+        x = _EPSILON
+    return logf(x)
 
 
 @kernel

@@ -14,7 +14,7 @@ from buda_emu.arithmetic.jit.intrinsics import (
     Builder,
     Value,
     Vectors,
-    call_shared,
+    call_shared_function,
     intrinsic,
     shared_intrinsic,
 )
@@ -88,9 +88,9 @@ def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
     wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
     with builder.if_else(wide) as (then, otherwise):
         with then:
-            call_shared(builder, f"{name}_wide", plain, _emit_wide)
+            call_shared_function(builder, f"{name}_wide", plain, _emit_wide)
         with otherwise:
-            call_shared(builder, f"{name}_narrow", plain, _emit_narrow)
+            call_shared_function(builder, f"{name}_narrow", plain, _emit_narrow)
 
 
 def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
@@ -155,7 +155,9 @@ class _Early:
     def __init__(self, code: Vectors, *numbers: Value, small: Value | None = None) -> None:
         self.code = code
         self.numbers = [code.every_word(number) for number in numbers]
-        self.small = None if small is None else code.every_word(small)
+        self.small: Value | None = None
+        if small is not None:
+            self.small = code.every_word(small)
 
     def load(self, words: Value, place: Value) -> Value:
         """Load and convert the words from `place` on."""
@@ -167,7 +169,9 @@ class _Early:
         size = builder.select(builder.icmp_signed("<", size, first), code.word(0), size)
         size = builder.and_(builder.add(size, half), mask)
         signed = builder.or_(size, builder.and_(word, code.word(~MAGNITUDE)))
-        small_word = code.word(0) if self.small is None else builder.and_(word, self.small)
+        small_word = code.word(0)
+        if self.small is not None:
+            small_word = builder.and_(word, self.small)
         return builder.select(builder.icmp_signed("<", size, least), small_word, signed)
 
 

@@ -7,6 +7,7 @@ would spill by itself.
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, TypeAlias
 
 from llvmlite import ir
@@ -17,7 +18,7 @@ from buda_emu.arithmetic.jit.intrinsics import (
     SIZE,
     Builder,
     Value,
-    call_shared,
+    call_shared_function,
     intrinsic,
     llvm_fma,
     prefetch,
@@ -47,7 +48,7 @@ class _Block:
     @property
     def cells(self) -> list[Cell]:
         """Return (row, vector) of each vector, so that a vector of b serves its rows one after the other."""
-        return [(row, n) for n in range(self.vectors) for row in range(self.rows)]
+        return [(row, number) for number, row in product(range(self.vectors), range(self.rows))]
 
 
 def block_for(features: str) -> _Block:
@@ -128,7 +129,7 @@ def _add_dense_product(context: Any, builder: Builder, *arguments: Value) -> Non
     """Emit `add_dense_product` as a call of one function, which all calls share."""
     block = block_for(context.codegen().magic_tuple()[2])
     # In a function of its own LLVM cannot know that nobody else reads the parking tile, and keeps it in memory.
-    call_shared(builder, "dense_product", arguments, partial(_emit_product, block))
+    call_shared_function(builder, "dense_product", arguments, partial(_emit_product, block))
 
 
 def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:

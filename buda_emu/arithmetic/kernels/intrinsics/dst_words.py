@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, TypeAlias
 
 from llvmlite import ir
@@ -16,7 +17,7 @@ from buda_emu.arithmetic.jit.intrinsics import (
     Builder,
     Value,
     Vectors,
-    call_shared,
+    call_shared_function,
     intrinsic,
     lanes_for,
     llvm_fma,
@@ -118,7 +119,9 @@ class Dst:
         code = self.code
         builder = self.builder
         ends = (self._smallest, self._largest)
-        smallest, largest = (code.every_word(builder.add(end, shifted) if shifted else end) for end in ends)
+        if shifted is not None:
+            ends = builder.add(ends[0], shifted), builder.add(ends[1], shifted)
+        smallest, largest = map(code.every_word, ends)
         size = code.least(builder.and_(bits, code.word(MAGNITUDE)), largest)
         clipped = builder.or_(size, builder.and_(bits, code.word(NEGATIVE_SIGN)))
         return builder.select(builder.icmp_signed("<", size, smallest), code.word(0), clipped)
@@ -243,7 +246,9 @@ class Wide(Dst):
         bits = builder.or_(code.as_words(result), builder.and_(n, code.word(NEGATIVE_SIGN)))
         error = builder.or_(builder.sub(common, code.word(BUG)), code.word(NEGATIVE_SIGN))
         bits = builder.select(builder.icmp_signed("==", n, self._wrong), error, bits)
-        return self.cut(bits) if cut else bits
+        if cut:
+            return self.cut(bits)
+        return bits
 
 
 def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value:
@@ -271,7 +276,7 @@ class Block:
     @property
     def cells(self) -> list[tuple[int, int]]:
         """Return (row, vector) of each vector."""
-        return [(row, vector) for row in range(self.rows) for vector in range(self.vectors)]
+        return list(product(range(self.rows), range(self.vectors)))
 
     @property
     def across(self) -> int:
@@ -291,7 +296,9 @@ class Block:
 
 def block_for(lanes: int) -> Block:
     """Return the block that suits 32 vector registers of 16 lanes, or 16 of 8."""
-    return Block(lanes, rows=4 if lanes == WIDE else 2, vectors=2)
+    if lanes == WIDE:
+        return Block(lanes, rows=4, vectors=2)
+    return Block(lanes, rows=2, vectors=2)
 
 
 class Patterns:
@@ -359,7 +366,9 @@ class Tops:
         from_a, from_b = (builder.gep(exponents, [SIZE(HALVES)]) for exponents in (self._a, self._b))
         for top, put in self._tops(from_b, GROUP, from_a, none):
             raised = builder.select(builder.icmp_signed(">", top, none), builder.add(top, least), lowest)
-            words = code.as_words(code.largest(raised, lowest) if clamps else raised)
+            if clamps:
+                raised = code.largest(raised, lowest)
+            words = code.as_words(raised)
             moved = [builder.shl(words, code.word(by)) for by in (23, 15, 7)] + [builder.lshr(words, code.word(1))]
             exponents = [builder.and_(word, code.word(INFINITY)) for word in moved]
             patterns = [builder.or_(word, code.word(M_FRACTION)) for word in exponents]
@@ -416,12 +425,12 @@ def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
     lanes = lanes_for(context)
     with builder.if_else(builder.icmp_signed("==", mode, mode.type(FP32))) as (then, otherwise):
         with then:
-            call_shared(builder, "add_tile_fp32", [*plain, blackhole], partial(_emit_add_tile, lanes, Wide))
+            call_shared_function(builder, "add_tile_fp32", [*plain, blackhole], partial(_emit_add_tile, lanes, Wide))
         with otherwise, builder.if_else(builder.icmp_signed("==", mode, mode.type(FP16))) as (fp16, bf16):
             with fp16:
-                call_shared(builder, "add_tile_fp16", plain, partial(_emit_add_tile, lanes, Fp16))
+                call_shared_function(builder, "add_tile_fp16", plain, partial(_emit_add_tile, lanes, Fp16))
             with bf16:
-                call_shared(builder, "add_tile_bf16", plain, partial(_emit_add_tile, lanes, Bf16))
+                call_shared_function(builder, "add_tile_bf16", plain, partial(_emit_add_tile, lanes, Bf16))
 
 
 def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *arguments: Value) -> None:

@@ -12,7 +12,7 @@ from buda_emu.arithmetic.jit.intrinsics import (
     Builder,
     Value,
     Vectors,
-    call_shared,
+    call_shared_function,
     intrinsic,
     lanes_for,
     llvm_fma,
@@ -63,9 +63,12 @@ def _for_mode(context: Any, builder: Builder, arguments: Sequence[Value], name: 
     one."""
     width = lanes_for(context)
     (*others, mode, special) = arguments
-    for number in (BF16, FP16, FP32) if emit is _emit_add else (BF16, FP16):
+    modes = [BF16, FP16]
+    if emit is _emit_add:  # products in a Dst of 32 bits are `multiply_exactly`
+        modes.append(FP32)
+    for number in modes:
         with builder.if_then(builder.icmp_signed("==", mode, SIZE(number))):
-            call_shared(builder, f"{name}_{number}", [*others, special], partial(emit, width, number))
+            call_shared_function(builder, f"{name}_{number}", [*others, special], partial(emit, width, number))
 
 
 class _Code(Vectors):

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from buda_emu.arithmetic.jit.intrinsics import (
     Builder,
     Value,
     Vectors,
-    call_shared,
+    call_shared_function,
     intrinsic,
     llvm_fma,
     prefetch,
@@ -66,7 +67,7 @@ def _working_tile_at(_context: Any, builder: Builder, first: Value, _entry: Valu
 
 
 @intrinsic(starts_cache_line, types.boolean, types.uintp)
-def _is_aligned(_context: Any, builder: Builder, tile: Value) -> Value:
+def _starts_cache_line(_context: Any, builder: Builder, tile: Value) -> Value:
     """Emit `starts_cache_line`: whether the address of a tile is that of a cache line."""
     return builder.icmp_unsigned("==", builder.and_(tile, SIZE(CACHE_LINE - 1)), SIZE(0))
 
@@ -105,7 +106,10 @@ def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value]
         for number in range(vectors):
             words = builder.load(builder.gep(data, [builder.add(first, SIZE(number))]), align=4)
             sought = is_sought(builder, builder.and_(words, _every(MAGNITUDE)))
-            match = sought if match is None else builder.or_(match, sought)
+            if match is None:
+                match = sought
+            else:
+                match = builder.or_(match, sought)
         mask = builder.bitcast(match, ir.IntType(VECTOR.count))
         with builder.if_then(builder.icmp_unsigned("!=", mask, mask.type(0)), likely=False):
             builder.store(cgutils.false_bit, nothing)
@@ -129,7 +133,9 @@ def _type_tile_at(_context: Any) -> Any:
     def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
         """Return the signature for a contiguous float32[w, n, 1024], None for other arguments."""
         of_tiles = isinstance(tiles, types.Array) and (tiles.dtype, tiles.ndim, tiles.layout) == (types.float32, 3, "C")
-        return signature(types.uintp, tiles, types.intp, types.intp) if of_tiles else None
+        if of_tiles:
+            return signature(types.uintp, tiles, types.intp, types.intp)
+        return None
 
     return typer
 
@@ -189,7 +195,7 @@ def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) 
 def _relu_tile(_context: Any, builder: Builder, *arguments: Value) -> None:
     """Emit `relu_tile`: a call where there is a relu."""
     with builder.if_then(builder.icmp_signed("!=", arguments[1], SIZE(NO_RELU))):
-        call_shared(builder, "relu_tile", arguments, _emit_relu)
+        call_shared_function(builder, "relu_tile", arguments, _emit_relu)
 
 
 def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
@@ -241,8 +247,7 @@ def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
         for _ in range(2):  # interleaving the first half of all elements with the second log2(QUAD) times transposes
             rows = [
                 builder.shuffle_vector(rows[first], rows[first + QUAD // 2], half)
-                for first in range(QUAD // 2)
-                for half in interleave
+                for first, half in product(range(QUAD // 2), interleave)
             ]
         for number in range(QUAD):
             builder.store(rows[number], row(to, i, j, number, pair), align=4)

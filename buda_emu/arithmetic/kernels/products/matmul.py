@@ -11,12 +11,12 @@ A term that is added to the product (a bias, a sum of gradients) and relu are do
 """
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.jit.kernel import kernel
+from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.products.tile_product import add_dense_product, dense_product
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
@@ -28,6 +28,7 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     add_row,
     add_tile,
     copy_tile,
+    entry_in,
     expect_tile,
     fill_tile,
     is_finite,
@@ -118,6 +119,50 @@ def matmul_blocks(entries: int, t: int, rows: int, cols: int) -> tuple[int, int]
     return groups * -(-cols // columns), columns
 
 
+@helper
+def _tile_or_pad(tiles: NDArray[np.float32], entry: int, at: int, pad: Any) -> Any:
+    """Return tile number `at` of an entry, by `tile_at`; where that is negative, the tile `pad`."""
+    if at < 0:
+        return pad
+    return tile_at(tiles, entry, at)
+
+
+@helper
+def _right_tile(b: NDArray[np.float32], entry: int, at: int, pad: np.float32, transposed: bool, panel: Any) -> Any:
+    """Return tile number `at` of `b` as the dense product reads it, transposed if need be, and at the beginning of a
+    cache line; `panel` where it has to be made."""
+    if at < 0:
+        fill_tile(panel, pad)
+        return panel
+    tile = tile_at(b, entry, at)
+    if transposed:
+        transpose_tile(panel, tile)
+        return panel
+    if starts_cache_line(tile):
+        return tile
+    copy_tile(panel, tile)
+    return panel
+
+
+@helper
+def _add_term(target: Any, accumulator: Any, entry: int, place: int, ending: Ending, panel: Any) -> None:
+    """Write the sum of the accumulator and tile number `place` of the term to the target; `panel` is memory to work
+    in."""
+    how, term, term_index, term_pad, _, _ = ending
+    at = term_index[place]
+    other = panel
+    if at < 0:
+        fill_tile(panel, term_pad)
+    else:
+        other = tile_at(term, entry_in(term, entry), at)
+    if how == ONTO:
+        add_tile(target, other, accumulator)
+    elif how == PLUS:
+        add_tile(target, accumulator, other)
+    else:
+        add_row(target, accumulator, other)
+
+
 @kernel
 def matmul_tiles(
     start: int,
@@ -137,11 +182,11 @@ def matmul_tiles(
     """
     a_index, a_pad, b_index, b_pad, b_transposed = reading
     t, rows, inner, cols, columns = extent
-    how, term, term_index, term_pad, relu, threshold = ending
     work = working_tiles()
     panel = tile_at(work, 0, PANEL)
     parking = tile_at(work, 0, PARKING)
-    fill_tile(tile_at(work, 0, PAD), a_pad)
+    pad = tile_at(work, 0, PAD)
+    fill_tile(pad, a_pad)
     zeros = np.empty(GROUP * DEPTH, np.bool_)  # for each tile of `a` in use: has it only zeros?
     groups = (rows + GROUP - 1) // GROUP
     blocks = (cols + columns - 1) // columns
@@ -153,15 +198,15 @@ def matmul_tiles(
         z = number // groups - entry * t
         row = z * rows + number % groups * GROUP
         group = min(GROUP, (z + 1) * rows - row)
-        a_entry = entry if a.shape[0] > 1 else 0
-        b_entry = entry if b.shape[0] > 1 else 0
+        a_entry = entry_in(a, entry)
+        b_entry = entry_in(b, entry)
         first_b = z * inner * cols
         for begin in range(0, inner, DEPTH):
             end = min(begin + DEPTH, inner)
             for g in range(group):
                 for k in range(begin, end):
                     at = a_index[(row + g) * inner + k]
-                    zeros[g * DEPTH + k - begin] = is_zero(tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at))
+                    zeros[g * DEPTH + k - begin] = is_zero(_tile_or_pad(a, a_entry, at, pad))
             for col in range(first_col, last_col):
                 for g in range(group):
                     if begin == 0:
@@ -170,22 +215,17 @@ def matmul_tiles(
                         copy_tile(tile_at(work, 0, ACCUMULATORS + g), tile_at(out, entry, (row + g) * cols + col))
                 for k in range(begin, end):
                     at = b_index[first_b + k * cols + col]
-                    right = panel
-                    if at < 0:
-                        fill_tile(panel, b_pad)
-                    elif b_transposed:
-                        transpose_tile(panel, tile_at(b, b_entry, at))
-                    elif starts_cache_line(tile_at(b, b_entry, at)):
-                        right = tile_at(b, b_entry, at)
-                    else:
-                        copy_tile(panel, tile_at(b, b_entry, at))
+                    right = _right_tile(b, b_entry, at, b_pad, b_transposed, panel)
                     no_right = is_zero(right)
-                    following = first_b + (k + 1) * cols + col if k + 1 < end else first_b + begin * cols + col + 1
-                    at = b_index[following] if following < b_index.size else -1
-                    soon = tile_at(work, 0, PAD) if at < 0 else tile_at(b, b_entry, at)
+                    following = first_b + begin * cols + col + 1
+                    if k + 1 < end:
+                        following = first_b + (k + 1) * cols + col
+                    soon = pad
+                    if following < b_index.size:
+                        soon = _tile_or_pad(b, b_entry, b_index[following], pad)
                     for g in range(group):
                         at = a_index[(row + g) * inner + k]
-                        left = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
+                        left = _tile_or_pad(a, a_entry, at, pad)
                         expect_tile(tile_at(out, entry, (row + g) * cols + col), k - begin, end - begin)
                         if (no_right and is_finite(left)) or (zeros[g * DEPTH + k - begin] and is_finite(right)):
                             continue
@@ -194,23 +234,12 @@ def matmul_tiles(
                     place = (row + g) * cols + col
                     target = tile_at(out, entry, place)
                     accumulator = tile_at(work, 0, ACCUMULATORS + g)
-                    if end < inner or how == AS_IT_IS:
+                    if end < inner or ending.how == AS_IT_IS:
                         copy_tile(target, accumulator)
                     else:
-                        at = term_index[place]
-                        other = panel
-                        if at < 0:
-                            fill_tile(panel, term_pad)
-                        else:
-                            other = tile_at(term, entry if term.shape[0] > 1 else 0, at)
-                        if how == ONTO:
-                            add_tile(target, other, accumulator)
-                        elif how == PLUS:
-                            add_tile(target, accumulator, other)
-                        else:
-                            add_row(target, accumulator, other)
+                        _add_term(target, accumulator, entry, place, ending, panel)
                     if end == inner:
-                        relu_tile(target, relu, threshold)
+                        relu_tile(target, ending.relu, ending.threshold)
 
 
 @kernel

@@ -14,7 +14,7 @@ from buda_emu.arithmetic.kernels.products.tile_product import (
     add_sparse_tile_product,
     add_tile_product,
 )
-from buda_emu.arithmetic.kernels.tiles.tile_memory import Operand, Tensor, fetch_tile, is_finite, tile_at
+from buda_emu.arithmetic.kernels.tiles.tile_memory import Operand, Tensor, entry_in, fetch_tile, is_finite, tile_at
 
 
 class Weights(NamedTuple):
@@ -149,8 +149,8 @@ def sparse_tiles(
         tile = result_index - entry * rows * cols
         row = tile // cols
         column = tile - row * cols
-        act_entry = entry if source.shape[0] > 1 else 0
-        first_weight = entry * weights.tiles.shape[1] if weights.tiles.shape[0] > 1 else 0
+        act_entry = entry_in(source, entry)
+        first_weight = entry_in(weights.tiles, entry) * weights.tiles.shape[1]
         target = out[entry, tile]
         for k in range(TILE):
             target[k] = np.float32(0)
@@ -160,7 +160,10 @@ def sparse_tiles(
             position = term_row[term] * cols + column
             at = index[position]
             b = fetch_tile(acts, entry, position, scratch)
-            if not (pad_is_finite if at < 0 else finite[act_entry, at]):
+            is_finite_tile = pad_is_finite
+            if at >= 0:
+                is_finite_tile = finite[act_entry, at]
+            if not is_finite_tile:
                 add_tile_product(target, all_weights[number * TILE : (number + 1) * TILE], b, line, False)
             elif weights.single[number]:
                 add_row_product(target, weights.columns[number], weights.factors[number], b)

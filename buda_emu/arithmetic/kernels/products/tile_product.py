@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.fma import fma_f32
-from buda_emu.arithmetic.kernels.tiles.tile_memory import EDGE, TILE, Operand, Tensor, Tile, fetch_tile
+from buda_emu.arithmetic.kernels.tiles.tile_memory import EDGE, TILE, Operand, Tensor, Tile, entry_in, fetch_tile
 
 
 @helper
@@ -134,7 +134,7 @@ def depthwise_tiles(
             position = (t * kernel_size + k) * cols + c
             b = fetch_tile(in1, entry, position, scratch1)
             at = in1[1][position]
-            skip = bool(at >= 0 and finite[entry if finite.shape[0] > 1 else 0, at])
+            skip = bool(at >= 0 and finite[entry_in(finite, entry), at])
             add_tile_product(target, a, b, line, skip)
 
 

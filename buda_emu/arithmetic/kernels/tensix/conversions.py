@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claim_items
-from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, i32, none
+from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, flush, i32, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
 from buda_emu.support.errors import UnsupportedError
@@ -35,7 +35,9 @@ def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -
 def block_position(narrow: Any) -> Any:
     """Return the bit where 7 bits of fraction begin in bf16 or, with `narrow`, fp16 in the upper half of a word, and
     the largest exponent."""
-    return (19, 31) if narrow else (16, 255)
+    if narrow:
+        return (19, 31)
+    return (16, 255)
 
 
 def assemble_groups(row: Any, down: int, greatest: int, cut: int, codes: Any, exponents: Any) -> None:
@@ -137,8 +139,11 @@ def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uin
         a = old[tile]
         b = new[tile]
         for i in range(_TILE):
-            total = np.float32(U(_flush(a[i])).view(np.float32) + U(_flush(b[i])).view(np.float32)).view(np.uint32)
-            a[i] = U(0x7FC00000) if U(total & _MAGNITUDE) > _INFINITY else _flush(total)
+            total = np.float32(U(flush(a[i])).view(np.float32) + U(flush(b[i])).view(np.float32)).view(np.uint32)
+            total = flush(total)
+            if U(total & _MAGNITUDE) > _INFINITY:
+                total = U(0x7FC00000)
+            a[i] = total
 
 
 @kernel
@@ -160,10 +165,15 @@ def add_bf16_tile(a: Any, b: Any) -> None:
         size = bits & L(0x7FFFFFFFFFFFFFFF)
         exponent = (size >> L(52)) - L(1023 - 127)
         code = ((size + ((L(1) << L(44)) - L(1)) + ((size >> L(45)) & L(1))) >> L(45)) - (L(1023 - 127) << L(7))
-        code = L(0) if exponent <= L(0) else code
-        code = L(0x7F80) if exponent >= L(255) else code
-        signed = code | (L(0x8000) if bits < L(0) else L(0))
-        a[i] = np.uint16(L(0x7FC0) if size > _INFINITE else signed)
+        if exponent <= L(0):
+            code = L(0)
+        if exponent >= L(255):
+            code = L(0x7F80)
+        if bits < L(0):
+            code |= L(0x8000)
+        if size > _INFINITE:
+            code = L(0x7FC0)
+        a[i] = np.uint16(code)
 
 
 @kernel
@@ -180,17 +190,16 @@ def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uin
             size = U(total & _MAGNITUDE)
             code = U(U(U(size + U(0xFFF)) + U(U(size >> U(13)) & U(1))) >> U(13))
             code = min(U(code - U(112 << 10)), U(0x7FFF))
-            code = U(0) if U(size >> U(23)) == U(112) else code
-            code = U(0x7FFF) if U(size >> U(23)) < U(112) else code
-            cancelled = U(0x7FFF) if U(U(before >> U(10)) & U(31)) >= U(30) else U(0)
-            code = cancelled if size == U(0) else code
+            if U(size >> U(23)) == U(112):
+                code = U(0)
+            if U(size >> U(23)) < U(112):
+                code = U(0x7FFF)
+            cancelled = U(0)
+            if U(U(before >> U(10)) & U(31)) >= U(30):
+                cancelled = U(0x7FFF)
+            if size == U(0):
+                code = cancelled
             a[i] = np.uint16(U(U(U(total & _SIGN) >> U(16)) | code))
-
-
-@helper
-def _flush(x: Any) -> Any:
-    """Replace denormals by signed zeros."""
-    return U(x & _SIGN) if U(x & _INFINITY) == U(0) else U(x)
 
 
 @helper
@@ -199,17 +208,24 @@ def _bf16_as_double(code: Any, nan: Any) -> Any:
     number."""
     size = code & L(0x7FFF)
     number = (size << L(45)) + (L(1023 - 127) << L(52))
-    number = L(0) if size < L(0x80) else number
-    number = _INFINITE if size == L(0x7F80) else number
-    number = nan if (size > L(0x7F80)) & (nan != L(0)) else number
-    return number | (L(-0x8000000000000000) if code >= L(0x8000) else L(0))
+    if size < L(0x80):
+        number = L(0)
+    if size == L(0x7F80):
+        number = _INFINITE
+    if (size > L(0x7F80)) & (nan != L(0)):
+        number = nan
+    if code >= L(0x8000):
+        number |= L(-0x8000000000000000)
+    return number
 
 
 @helper
 def _fp16_as_single(code: Any) -> Any:
     """Return the pattern of a single; exponent 0 is a signed zero."""
     size = U(code & U(0x7FFF))
-    wide = U(0) if size < U(0x400) else U(U(size << U(13)) + U(0x38000000))
+    wide = U(U(size << U(13)) + U(0x38000000))
+    if size < U(0x400):
+        wide = U(0)
     return U(U(U(code & U(0x8000)) << U(16)) | wide)
 
 
@@ -231,13 +247,18 @@ def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> 
         elif to == TO_BF16:
             for n in range(TILE):
                 zero = i32(x[n] & i32(INFINITY)) == 0
-                words[n] = i32(x[n] & (i32(NEGATIVE_SIGN) if zero else i32(-0x10000)))
+                mask = i32(-0x10000)
+                if zero:
+                    mask = i32(NEGATIVE_SIGN)
+                words[n] = i32(x[n] & mask)
         else:
             for n in range(TILE):
                 exponent = i32(i32(i32(x[n] >> i32(23)) & i32(255)) - i32(112))
                 word = i32(i32(exponent << i32(23)) | i32(x[n] & i32(0x007FE000)))
-                word = i32(0) if exponent < 0 else word
-                word = i32(31 << 23 | 0x3FF << 13) if exponent > 31 else word
+                if exponent < 0:
+                    word = i32(0)
+                if exponent > 31:
+                    word = i32(31 << 23 | 0x3FF << 13)
                 words[n] = i32(word | i32(x[n] & i32(NEGATIVE_SIGN)))
 
 
@@ -371,36 +392,69 @@ def pack(
     UnsupportedError for a conversion the packer lacks.
     """
     sized = {**_NONE, datums.itemsize: as_rows(datums)}
-    images = Images(sized[4], sized[2], sized[1], as_rows(exponents) if exponents is not None else _NO_EXPONENTS)
+    shared = _NO_EXPONENTS
+    if exponents is not None:
+        shared = as_rows(exponents)
+    images = Images(words=sized[4], halves=sized[2], bytes=sized[1], exponents=shared)
     source = as_rows(dst)
-    relu_mode = by.relu_mode
     if is_integer(by.held_as):
-        signed = 8 * datums.itemsize - 1 if by.held_as in ("Int32", "Int8") and relu_mode == 0 else 0
-        greatest = min(_LIMITS[by.held_as], by.threshold) if relu_mode == 3 else _LIMITS[by.held_as]
-        above = by.threshold if relu_mode == 2 else 0
-        pack_integers(start, stop, source, greatest, above, signed, images)
+        pack_integers(start, stop, source, *_integer_bounds(by, datums.itemsize), images)
         return
+    up = 16
+    if by.mode in ("fp32", "int32"):
+        up = 0
+    late = _late_steps(by, datums.itemsize)
+    pack_floats(start, stop, source, up, _early_conversion(by.mode, by.held_as, by.core), late, images)
+
+
+def _integer_bounds(by: Conversion, item_bytes: int) -> tuple[int, int, int]:
+    """Return the greatest magnitude, the one from which on nothing becomes 0, and the place of the sign, 0 for none:
+    arguments of `pack_integers`."""
+    greatest = _LIMITS[by.held_as]
+    above = 0
+    sign_place = 0
+    if by.relu_mode == 3:
+        greatest = min(greatest, by.threshold)
+    if by.relu_mode == 2:
+        above = by.threshold
+    if by.held_as in ("Int32", "Int8") and by.relu_mode == 0:
+        sign_place = 8 * item_bytes - 1
+    return greatest, above, sign_place
+
+
+def _late_steps(by: Conversion, item_bytes: int) -> Late:
+    """Return the steps of a conversion of floats after the early one, to datums of so many bytes."""
     out = _RAW_AS.get(by.out_df, by.out_df)
-    late = Late(
-        small_sign=SIGN if (by.mode, out) == ("bf16", "Fp8_e4m3") else 0,
-        relu_mode=relu_mode,
+    small_sign = 0
+    width = 8 * item_bytes
+    block_bits = 0
+    if (by.mode, out) == ("bf16", "Fp8_e4m3"):
+        small_sign = SIGN
+    if out == "Fp8_e4m3":
+        width = 4
+    if is_block(out):
+        block_bits = FORMATS[out].mantissa_bits
+    return Late(
+        small_sign=small_sign,
+        relu_mode=by.relu_mode,
         limit=by.threshold << 16,
         change=_late_change(by.held_as, out),
-        width=8 * datums.itemsize if out != "Fp8_e4m3" else 4,
-        block_bits=FORMATS[out].mantissa_bits if is_block(out) else 0,
+        width=width,
+        block_bits=block_bits,
         narrow_block=FORMATS[out].family == "a",
     )
-    up = 0 if by.mode in ("fp32", "int32") else 16
-    pack_floats(start, stop, source, up, _early_conversion(by.mode, by.held_as, by.core), late, images)
 
 
 @lru_cache(maxsize=256)
 def _early_conversion(mode: str, held_as: str, core: str) -> Early:
     """Return the conversion from a mode of Dst to the intermediate format. Raises UnsupportedError for one that the
     packer lacks."""
-    mode = "fp32" if mode == "int32" else mode
+    if mode == "int32":
+        mode = "fp32"
     if (mode, held_as) == ("fp32", "Tf32"):
-        return _TF32 if core == "blackhole" else _TF32_FOR_FP16
+        if core == "blackhole":
+            return _TF32
+        return _TF32_FOR_FP16
     if (mode, held_as) in _EARLY:
         return _EARLY[mode, held_as]
     raise UnsupportedError(f"Dst in {mode} to intermediate {held_as}: the packer has no such conversion")
@@ -412,10 +466,31 @@ def _late_change(held_as: str, out: str) -> int:
     narrow = held_as in ("Float16", "Bfp8")
     narrow_out = FORMATS[out].family != "b"
     if narrow == narrow_out:
-        return _FLUSH if held_as == "Float32" and is_block(out) else 0
+        if held_as == "Float32" and is_block(out):
+            return _FLUSH
+        return 0
     if narrow_out:
         return _NARROW
-    return _WIDEN_KEEPING_DENORMALS if out in ("Float32", "Tf32") else _WIDEN
+    if out in ("Float32", "Tf32"):
+        return _WIDEN_KEEPING_DENORMALS
+    return _WIDEN
+
+
+@helper
+def _store_tops(row: Any, width: int, images: Images, tile: int) -> None:
+    """Write the upper bits of a row of words as datums of so many bits; 4 is for e4m3."""
+    words, halves, bytes_, _ = images
+    if width == 32:
+        for i in range(_ROW):
+            words[tile, i] = row[i]
+    elif width == 16:
+        for i in range(_ROW):
+            halves[tile, i] = np.uint16(row[i] >> U(16))
+    elif width == 8:
+        for i in range(_ROW):
+            bytes_[tile, i] = np.uint8(row[i] >> U(24))
+    else:
+        _e4m3(row, bytes_[tile])
 
 
 @kernel
@@ -425,7 +500,7 @@ def pack_floats(
     """Pack tiles start..stop of floats of Dst into `images`. A shift by `up` brings Dst to the top of a word; `early`
     and `late` are the steps of the packer."""
     small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
-    words, halves, bytes_, exponents = images
+    _, halves, bytes_, exponents = images
     plain = relu_mode == 0 and change == 0
     down, greatest = block_position(narrow_block)
     row = np.empty(TILE, np.uint32)
@@ -448,17 +523,8 @@ def pack_floats(
             _widen(row, change == _WIDEN_KEEPING_DENORMALS)
         if block_bits != 0:
             assemble_row(row, block_bits, narrow_block, bytes_[tile], exponents[tile])
-        elif width == 32:
-            for i in range(_ROW):
-                words[tile, i] = row[i]
-        elif width == 16:
-            for i in range(_ROW):
-                halves[tile, i] = np.uint16(row[i] >> U(16))
-        elif width == 8:
-            for i in range(_ROW):
-                bytes_[tile, i] = np.uint8(row[i] >> U(24))
         else:
-            _e4m3(row, bytes_[tile])
+            _store_tops(row, width, images, tile)
 
 
 @kernel
@@ -477,9 +543,14 @@ def pack_integers(
         for i in range(_ROW):
             x = source[i]
             size = min(U(x & _MAGNITUDE), greatest)
-            size = U(0) if size <= least else size
-            negative = U(size | U(U(1) << place)) if sign_place != 0 else U(0)
-            row[i] = negative if x >= _SIGN else size
+            if size <= least:
+                size = U(0)
+            negative = U(0)
+            if sign_place != 0:
+                negative = U(size | U(U(1) << place))
+            if x >= _SIGN:
+                size = negative
+            row[i] = size
         if words.size != 0:
             for i in range(_ROW):
                 words[tile, i] = row[i]
@@ -498,13 +569,21 @@ def _relu(row: Any, mode: Any, limit: Any) -> None:
     if mode == 3:
         for i in range(_ROW):
             x = row[i]
-            y = limit if U(x & U(0xFFFFE000)) > limit else x
-            row[i] = U(0) if x >= _SIGN else y
+            clipped = x
+            if U(x & U(0xFFFFE000)) > limit:
+                clipped = limit
+            if x >= _SIGN:
+                clipped = U(0)
+            row[i] = clipped
     else:
-        bound = limit if mode == 2 else U(0)
+        bound = U(0)
+        if mode == 2:
+            bound = limit
         for i in range(_ROW):
             x = row[i]
-            row[i] = U(0) if (x >= _SIGN) | (x <= bound) else x
+            if (x >= _SIGN) | (x <= bound):
+                x = U(0)
+            row[i] = x
 
 
 @helper
@@ -514,8 +593,12 @@ def _widen(row: Any, denormals: Any) -> None:
         x = row[i]
         size = U(U(x & _MAGNITUDE) >> U(3))
         wide = U(U(x & _SIGN) | U(size + U(0x38000000)))
-        small = U(U(x & _SIGN) | size) if denormals else U(0)
-        row[i] = small if size < U(0x00800000) else wide
+        small = U(0)
+        if denormals:
+            small = U(U(x & _SIGN) | size)
+        if size < U(0x00800000):
+            wide = small
+        row[i] = wide
 
 
 @helper
@@ -523,7 +606,9 @@ def _flush_row(row: Any) -> None:
     """Replace words with exponent 0 by +0."""
     for i in range(_ROW):
         x = row[i]
-        row[i] = U(0) if U(x & _MAGNITUDE) < U(HIDDEN) else x
+        if U(x & _MAGNITUDE) < U(HIDDEN):
+            x = U(0)
+        row[i] = x
 
 
 @helper
@@ -533,8 +618,10 @@ def _narrow(row: Any) -> None:
         x = row[i]
         size = U(x & _MAGNITUDE)
         code = U(U(size - U(0x38000000)) << U(3))
-        code = U(0) if size < U(0x38000000) else code
-        code = U(0x7FFF0000) if size >= U(0x48000000) else code
+        if size < U(0x38000000):
+            code = U(0)
+        if size >= U(0x48000000):
+            code = U(0x7FFF0000)
         row[i] = U(U(U(x & _SIGN) | code) & U(0xFFFF0000))
 
 
@@ -545,6 +632,8 @@ def _e4m3(row: Any, out: Any) -> None:
         x = U(row[i] >> U(16))
         e = U(U(x >> U(10)) & U(31))
         code = U(U(U(x >> U(7)) & U(0xFF)) - U(64))
-        code = U(0) if e <= U(8) else code
-        code = U(0x7F) if e >= U(24) else code
+        if e <= U(8):
+            code = U(0)
+        if e >= U(24):
+            code = U(0x7F)
         out[i] = np.uint8(U(U(U(x >> U(8)) & U(0x80)) | code))

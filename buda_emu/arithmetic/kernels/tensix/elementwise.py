@@ -21,23 +21,29 @@ from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
 )
 from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
 from buda_emu.arithmetic.kernels.tensix.words import (
-    BF16,
     EDGE,
     FP16,
     FP32,
+    ROUNDING,
     TILE,
     Lanes,
     Setting,
     Tensor,
     Tiles,
+    clip_infinity,
     fetch_words,
     i32,
     load_word,
     load_words,
     store_word,
     store_words,
+    zero_if,
 )
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
+
+SRC_BITS: Final = -0x2000  # the 19 bits of a word that SrcA and SrcB hold
+LIFT: Final = 112
+"""What is added to exponents of 5 bits, whose bias is 15, to make them those of a single, whose bias is 127."""
 
 
 @kernel
@@ -75,7 +81,9 @@ def elwadd_tiles(
     word = np.zeros(TILE, np.int32)
     x = np.empty(TILE, np.int32)
     v = np.empty(TILE, np.int32)
-    flip = i32(NEGATIVE_SIGN) if subtract else i32(0)
+    flip = i32(0)
+    if subtract:
+        flip = i32(NEGATIVE_SIGN)
     wide_half = mode == FP32 and exponent_bits == 5
     for index in range(start, stop):
         image = dst[index].view(np.int32)
@@ -111,7 +119,7 @@ def _multiply(x: Lanes, v: Lanes, a: Lanes, b: Lanes, phase: int, bias: np.int32
         exponent = i32(max(i32(exponent_of(a[n]) + exponent_of(b[n])), i32(0)) + bias)
         product = i32(srca_part(a[n], phase) * srcb_part(b[n], phase))
         x[n] = max(exponent, i32(0))
-        v[n] = product if exponent > 0 else i32(0)
+        v[n] = zero_if(exponent <= 0, product)
 
 
 @helper
@@ -122,28 +130,41 @@ def _add(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool
         second = i32(b[n] ^ flip)
         size0 = i32(first & i32(0x7FFFE000))
         size1 = i32(second & i32(0x7FFFE000))
-        size0 = i32(0) if size0 < HIDDEN else size0
-        size1 = i32(0) if size1 < HIDDEN else size1
-        ahead = size0 >= size1
+        if size0 < HIDDEN:
+            size0 = i32(0)
+        if size1 < HIDDEN:
+            size1 = i32(0)
         large = max(size0, size1)
         small = min(size0, size1)
         exponent = i32(large >> i32(23))
         distance = min(i32(exponent - i32(small >> i32(23))), i32(12))
         # Eleven bits each, or zero.
-        high = i32(i32(i32(large >> i32(13)) & i32(0x3FF)) | i32(0x400))
-        high = i32(0) if large == 0 else high
-        low = i32(i32(i32(small >> i32(13)) & i32(0x3FF)) | i32(0x400))
-        low = i32(0) if small == 0 else low
+        high = zero_if(large == 0, i32(i32(i32(large >> i32(13)) & i32(0x3FF)) | i32(0x400)))
+        low = zero_if(small == 0, i32(i32(i32(small >> i32(13)) & i32(0x3FF)) | i32(0x400)))
         low = shift_right(i32(low + i32(shift_left(i32(1), distance) >> i32(1))), distance)
         # A zero has no sign.
-        sign0 = i32(0) if size0 == 0 else i32(first >> i32(31))
-        sign1 = i32(0) if size1 == 0 else i32(second >> i32(31))
-        sign = sign0 if ahead else sign1
-        total = i32(high + low) if sign0 == sign1 else i32(high - low)
+        sign0 = zero_if(size0 == 0, i32(first >> i32(31)))
+        sign1 = zero_if(size1 == 0, i32(second >> i32(31)))
+        sign = sign1
+        if size0 >= size1:
+            sign = sign0
+        total = i32(high - low)
+        if sign0 == sign1:
+            total = i32(high + low)
         if wide_half:
-            exponent = i32(97) if large == 0 else i32(exponent + i32(112))
+            exponent = i32(exponent + i32(LIFT))
+            if large == 0:
+                exponent = i32(97)
         x[n] = exponent
         v[n] = i32(i32(total ^ sign) - sign)
+
+
+@helper
+def _rebias_of(mode: int, exponent_bits: int) -> np.int32:
+    """Return what is added to exponent fields in place: those of family A, of 5 bits, get a bias of 8 bits in fp32."""
+    if mode == FP32 and exponent_bits == 5:
+        return i32(LIFT << 23)
+    return i32(0)
 
 
 @kernel
@@ -153,7 +174,7 @@ def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int,
     dst: uint32[n, 1024], Dst images of `mode`; srca: uint32[n, 1024] words. `exponent_bits`: 5 for operands of family
     A, 8 for B.
     """
-    rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
+    rebias = _rebias_of(mode, exponent_bits)
     for index in range(start, stop):
         image = dst[index].view(np.int32)
         words = srca[index].view(np.int32)
@@ -164,7 +185,9 @@ def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int,
 @kernel
 def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, bit_mask: np.uint32) -> None:
     """Move dst to src; an fp32 datum keeps the bits `bit_mask`. Items: the tiles. Arrays as for `copy_to_dst_tiles`."""
-    mask = i32(bit_mask) if mode == FP32 else i32(-1)
+    mask = i32(-1)
+    if mode == FP32:
+        mask = i32(bit_mask)
     for index in range(start, stop):
         words = src[index].view(np.int32)
         image = dst[index].view(np.int32)
@@ -186,18 +209,21 @@ def recode_halves(
         for n in range(TILE):
             x = source[n]
             field = np.uint16(x & mask)
-            clipped = np.uint16(x & np.uint16(np.uint16(0x8000) | mask)) if field == infinite_field else x
-            target[n] = np.uint16(0) if field == 0 else clipped
+            if field == infinite_field:
+                x = np.uint16(x & np.uint16(np.uint16(0x8000) | mask))
+            if field == 0:
+                x = np.uint16(0)
+            target[n] = x
 
 
 @helper
 def copy_word(word: np.int32, rebias: np.int32, mode: int) -> np.int32:
     """Return the word that a copy leaves; `rebias` is added to the exponent in place."""
-    word = i32(word & i32(-0x2000))
+    word = i32(word & i32(SRC_BITS))
     exponent = i32(word & i32(INFINITY))
     if mode == FP32:
-        word = i32(word & i32(-0x800000)) if exponent == INFINITY else word
-    return i32(0) if exponent == 0 else i32(word + rebias)
+        word = clip_infinity(word)
+    return zero_if(exponent == 0, i32(word + rebias))
 
 
 LOWEST: Final = -(1 << 31)
@@ -227,8 +253,10 @@ def reduce_max_tiles(
     count = index.size // m
     tile = np.empty(TILE, np.int32)
     largest = np.empty(EDGE, np.int32)
-    rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
-    stride = EDGE if along_rows else 1
+    rebias = _rebias_of(mode, exponent_bits)
+    stride = 1
+    if along_rows:
+        stride = EDGE
     for result_index in range(start, stop):
         entry = result_index // m
         at = result_index - entry * m
@@ -237,13 +265,15 @@ def reduce_max_tiles(
             largest[j] = i32(LOWEST)
             if accumulate:
                 word = load_word(image[j * stride], mode)
-                largest[j] = _sort_key(i32(word & i32(-0x2000)) if mode == FP32 else word)
+                if mode == FP32:
+                    word = i32(word & i32(SRC_BITS))
+                largest[j] = _sort_key(word)
         for n in range(at * count, (at + 1) * count):
             fetch_words(tile, source, entry, index[n], pad, along_rows)
             for i in range(EDGE):
                 for j in range(EDGE):
                     word = i32(tile[i * EDGE + j] & i32(bit_mask))
-                    word = i32(0) if i32(word & i32(INFINITY)) == 0 else i32(word + rebias)
+                    word = zero_if(i32(word & i32(INFINITY)) == 0, i32(word + rebias))
                     largest[j] = max(largest[j], _sort_key(word))
         for j in range(TILE):
             image[j] = i32(0)
@@ -262,14 +292,11 @@ def _sort_key(word: np.int32) -> np.int32:
 
 LANES: Final = 16
 """Of the widest vectors: `special`, int32[LANES], tells lanes with numbers too large or too small."""
-LIFT: Final = 112
-"""What is added to exponents of 5 bits."""
 LEAST: Final = 12 << 23
 """The least exponent of the larger operand of a sum: 10 below it is still a normal single."""
 MOST: Final = 250 << 23  # the largest one: the sum of two is no infinity
 LEAST_PRODUCT: Final = (127 + 12 + 22) << 23  # exponents of a pair of factors, so that those of the last phase are 22
 MOST_PRODUCT: Final = (127 + 200) << 23  # would not fit: exponents are halved before they are added
-SRC_BITS: Final = -0x2000  # the 19 bits of a word that SrcA and SrcB hold
 MAGIC: Final = 1.5 * 2.0**23  # adding it to a number below 2^22 rounds that to an integer
 UPWARD: Final = 0.5 + 2.0**-14  # half a unit, and what the chip's first rounding adds (`accumulate`)
 FRACTION_BITS: Final = 10  # a unit is 2^-10 of the largest exponent of both operands
@@ -278,7 +305,14 @@ AWAY: Final = 1 << 10  # 2^-13 of 1, so that ties are rounded away from zero
 FP16_MOST: Final = (LIFT + 31) << 23 | 0x3FF << 13
 SRCA_CUTS: Final = (-0x80000, -0x4000)  # masks of the first part of a word, and of both parts together
 SRCB_CUTS: Final = (-0x20000, -0x2000)  # the same of SrcB
-ROUNDING: Final = {BF16: (0x8000, -0x10000), FP16: (0x1000, -0x2000), FP32: (0, -1)}
+
+
+@helper
+def _lift_of(exponent_bits: int) -> int:
+    """Return what is added to exponent fields of so many bits, in place, for arithmetic in singles."""
+    if exponent_bits == 5:
+        return LIFT << 23
+    return 0
 
 
 @kernel
@@ -299,11 +333,14 @@ def add_by_singles(
     mode = setting.mode
     word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
-    lift = LIFT << 23 if setting.exponent_bits == 5 else 0
+    lift = _lift_of(setting.exponent_bits)
+    flip = 0
+    if subtract:
+        flip = 1 << 31
     for index in range(start, stop):
         a = srca[index].view(np.int32)
         b = srcb[index].view(np.int32)
-        add_words(word, a, b, 1 << 31 if subtract else 0, lift, mode, special)
+        add_words(word, a, b, flip, lift, mode, special)
         left_out[index] = _put(dst[index].view(np.int32), word, special, mode)
 
 
@@ -326,7 +363,7 @@ def multiply_by_singles(
     mode = setting.mode
     word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
-    lift = LIFT << 23 if setting.exponent_bits == 5 else 0
+    lift = _lift_of(setting.exponent_bits)
     for index in range(start, stop):
         a = srca[index].view(np.int32)
         b = srcb[index].view(np.int32)
@@ -352,7 +389,7 @@ def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
         return True
     if mode == FP16:
         for n in range(TILE):
-            word[n] = i32(word[n] - i32(LIFT << 23)) if i32(word[n] & i32(INFINITY)) else i32(0)
+            word[n] = zero_if(i32(word[n] & i32(INFINITY)) == 0, i32(word[n] - i32(LIFT << 23)))
     store_words(image, word, mode)
     return False
 
@@ -422,7 +459,9 @@ def _part_of_factor(x: Any, cuts: tuple[int, int], second: int) -> Any:
     significands, or, with `second`, of the lower ones. `cuts` are the masks for the upper bits and for both
     together."""
     first = (x & i32(cuts[0])).view(np.float32)
-    return (x & i32(cuts[1])).view(np.float32) - first if second else first
+    if second:
+        return (x & i32(cuts[1])).view(np.float32) - first
+    return first
 
 
 def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

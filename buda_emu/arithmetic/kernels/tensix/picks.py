@@ -45,9 +45,11 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     Lanes,
     Setting,
     Tiles,
+    clip_infinity,
     i32,
     load_word,
     store_words,
+    zero_if,
 )
 from buda_emu.spec.single import INFINITY, NEGATIVE_SIGN
 
@@ -147,7 +149,7 @@ def pick_tiles(
     codes, index, pad, transposed = source
     cols, group_cols, phases, setting, spill = picking
     mode, exponent_bits, blackhole = setting
-    entries = max(codes.bytes.shape[0], codes.halves.shape[0], codes.words.shape[0])
+    entries = max(codes.bytes.shape[0], codes.halves.shape[0], codes.words.shape[0])  # one, or one for every w
     sums = in_l1.size > 0
     packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
@@ -215,7 +217,7 @@ def pick_tiles(
                             part[n] = i32(srca_part(lines[n], phase) * srcb_part(factor[n], phase))
                             exponent = i32(i32(lines[n] >> i32(23)) & i32(255))
                             other = i32(i32(factor[n] >> i32(23)) & i32(255))
-                            exponents[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
+                            exponents[n] = zero_if(exponent == 0, max(i32(i32(exponent + other) + bias), i32(0)))
                         _add(word, part, exponents, mode, blackhole)
             if moved and (picks.ends[term] or term + 1 == last):
                 move_words(word, -moved)
@@ -254,8 +256,14 @@ def _first_term(
     before. `room` is memory to work in."""
     (begin, end) = elements
     (mode, exponent_bits, _) = picking.setting
-    keep = i32(BOTH_PARTS if picking.phases & 0b0010 else FIRST_PART)
-    lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
+    keep = i32(FIRST_PART)
+    if picking.phases & 0b0010:
+        keep = i32(BOTH_PARTS)
+    lowest = i32(LEAST)
+    highest = i32(MOST)
+    if mode == FP16:
+        lowest = i32(LEAST_FP16)
+        highest = i32(MOST_FP16)
     bias = exponent_bias(mode, exponent_bits, 0)
     least = part_of(room, 0, EDGE)
     greatest = part_of(room, EDGE, EDGE)
@@ -270,9 +278,11 @@ def _first_term(
         fraction = i32(fraction | i32(factor & i32(0x7FFFFF)))
         exponent_change = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias)
         flip = i32(factor & i32(NEGATIVE_SIGN))
-        line = picked if transposed else part_of(source_tile, EDGE * place, EDGE)
+        line = picked
         if transposed:
             _pick_line(line, source_tile, place, transposed)
+        else:
+            line = part_of(source_tile, EDGE * place, EDGE)
         _scale_line(
             part_of(word, EDGE * picks.line[number], EDGE), line, least, greatest, exponent_change, flip, keep, lowest
         )
@@ -318,11 +328,12 @@ def _scale_line(
         element = line[n]
         field = i32(i32(element >> i32(23)) & i32(255))
         exponent = i32(field + exponent_change)
-        greatest[n] = max(greatest[n], i32(0) if field == 0 else exponent)
+        greatest[n] = max(greatest[n], zero_if(field == 0, exponent))
         least[n] = min(least[n], lowest if field == 0 else exponent)
         size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(element & keep))
-        size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
-        out[n] = i32(0) if field == 0 else i32(size | i32(i32(element & i32(NEGATIVE_SIGN)) ^ flip))
+        if exponent >= i32(INFINITE):
+            size = i32(INFINITE << 23)
+        out[n] = zero_if(field == 0, i32(size | i32(i32(element & i32(NEGATIVE_SIGN)) ^ flip)))
 
 
 @helper
@@ -331,7 +342,9 @@ def _add_in_singles(
 ) -> tuple[bool, int]:
     """Add all phases of a term; return whether its numbers suit singles, else the words are as they were, and `moved`
     as it is afterwards: by how much exponents of the words are greater."""
-    lift = LIFT if mode == FP16 else 0
+    lift = 0
+    if mode == FP16:
+        lift = LIFT
     if mode == BF16:
         least, greatest = range_of(word, 0)
         lines_least, lines_greatest = range_of(lines, 0)
@@ -375,8 +388,8 @@ def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
     """Pack a bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
     for n in range(TILE):
         exponent = i32(word[n] & i32(INFINITY))
-        clipped = i32(word[n] & i32(-0x800000)) if exponent == i32(INFINITY) else word[n]
-        out[n] = np.uint16(i32(0) if exponent == 0 else i32(i32(clipped >> i32(16)) & i32(0xFFFF)))
+        clipped = clip_infinity(word[n])
+        out[n] = np.uint16(zero_if(exponent == 0, i32(i32(clipped >> i32(16)) & i32(0xFFFF))))
 
 
 @helper
@@ -385,11 +398,11 @@ def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool)
     none = i32(0)
     if mode == FP32:
         for n in range(TILE):
-            v = none if exponent[n] == 0 else value[n]
+            v = zero_if(exponent[n] == 0, value[n])
             word[n] = accumulate_wide(word[n], exponent[n], v, none, none, blackhole)
     else:
         for n in range(TILE):
-            v = none if exponent[n] == 0 else value[n]
+            v = zero_if(exponent[n] == 0, value[n])
             word[n] = accumulate_narrow(word[n], exponent[n], v, none, none, mode == FP16)
 
 
@@ -403,7 +416,9 @@ def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, expon
         spread_groups(out, source.bytes[entry, at], source.exponents[entry, at], source.align, exponent_bits)
     elif source.kind == HALVES:
         halves = source.halves[entry, at]
-        mode = FP16 if exponent_bits == 5 else BF16
+        mode = BF16
+        if exponent_bits == 5:
+            mode = FP16
         for n in range(TILE):
             out[n] = load_word(i32(halves[n]), mode)
     else:

@@ -33,7 +33,9 @@ def multiply(a: np.float32, b: np.float32) -> np.float32:
     """Return a * b, but +0 if either is +0, even against infinity and NaN; -0 is not special (OPS 5)."""
     a_is_zero = a == np.float32(0) and not np.signbit(a)
     b_is_zero = b == np.float32(0) and not np.signbit(b)
-    return np.float32(0) if a_is_zero or b_is_zero else a * b
+    if a_is_zero or b_is_zero:
+        return np.float32(0)
+    return a * b
 
 
 @helper

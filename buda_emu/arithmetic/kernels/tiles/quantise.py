@@ -96,10 +96,16 @@ def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) 
     for index in claim_items(start, stop):
         for k in range(_TILE):
             x = tiles[index, k]
-            value = min(max(x if x == x else np.float32(0), lowest), highest)
+            if x != x:
+                x = np.float32(0)
+            value = min(max(x, lowest), highest)
             truncated = np.int32(value)
             fraction = value - np.float32(truncated)
-            away = np.int32(1) if fraction >= half else np.int32(-1) if fraction <= -half else np.int32(0)
+            away = np.int32(0)
+            if fraction >= half:
+                away = np.int32(1)
+            elif fraction <= -half:
+                away = np.int32(-1)
             tiles[index, k] = np.float32(np.int32(truncated + away))
 
 
@@ -134,9 +140,15 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
     words = tiles.view(np.int32)
     drop = _I(24 - magnitude_bits)
     up = _I(7 - magnitude_bits)
-    rounding = _I(0 if truncate else 1 << (23 - magnitude_bits))
+    rounding = _I(0)
+    if not truncate:
+        rounding = _I(1 << (23 - magnitude_bits))
     largest = _I((1 << magnitude_bits) - 1)
-    shift, top = (_I(112), _I(31)) if narrow else (_I(0), _I(255))
+    shift = _I(0)
+    top = _I(255)
+    if narrow:
+        shift = _I(112)  # the bias of 5-bit exponents is 15, that of 8-bit ones 127
+        top = _I(31)
     halves = np.empty(_GROUP // 2, np.int32)
     hidden = _I(HIDDEN)
     fraction_mask = _I(FRACTION)
@@ -154,7 +166,10 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
                 word = row[k]
                 exponent = _I(_I(_I(word >> _I(23)) & _I(255)) - shift)
                 fraction = _I(word & fraction_mask)
-                fraction = fraction_mask if exponent > top else _I(0) if exponent < _I(0) else fraction
+                if exponent > top:
+                    fraction = fraction_mask
+                if exponent < _I(0):
+                    fraction = _I(0)
                 exponent = min(max(exponent, _I(0)), top)
                 aligned = shift_right(_I(fraction | hidden), min(_I(shared - exponent), _I(31)))
                 magnitude = min(shift_right(_I(aligned + rounding), drop), largest)
@@ -162,7 +177,9 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
                 wide = np.float32(shift_left(magnitude, up)).view(np.int32)
                 field = _I(_I(_I(_I(wide >> _I(23)) + _I(shared + shift)) - _I(127 + 6)) & _I(255))
                 value = _I(_I(word & ~magnitude_mask) | _I(_I(field << _I(23)) | _I(wide & fraction_mask)))
-                row[k] = _I(0) if (magnitude == _I(0)) | (_I(word & magnitude_mask) == _I(0)) else value
+                if (magnitude == _I(0)) | (_I(word & magnitude_mask) == _I(0)):
+                    value = _I(0)
+                row[k] = value
 
 
 Quantiser: TypeAlias = tuple[Callable[..., None], tuple[int, ...]]

@@ -21,7 +21,9 @@ Z: Final = 3
 @helper
 def greater(value: np.float32, best: np.float32) -> np.float32:
     """Return the value where it is greater than the best so far, else the best, also where either is NaN."""
-    return value if value > best else best
+    if value > best:
+        return value
+    return best
 
 
 @kernel
@@ -85,6 +87,16 @@ Columns: TypeAlias = NDArray[np.float32]  # [elements, LANES]
 
 
 @helper
+def _put_pair(columns: Columns, i: int, j: int, lane: int, swap: bool) -> None:
+    """Let elements i and j of a row change places with `swap`. Both are written in any case: vector code has no
+    branches."""
+    first = columns[i, lane]
+    second = columns[j, lane]
+    columns[i, lane] = second if swap else first
+    columns[j, lane] = first if swap else second
+
+
+@helper
 def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -> None:
     """Apply the exchanges (i, j, largest, flip) of `network` int32[steps, 4] to all rows, one after the other.
 
@@ -98,14 +110,15 @@ def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -
         for lane in range(LANES):
             a = values[i, lane]
             b = values[j, lane]
-            before = b if largest else a
-            after = a if largest else b
+            before = a
+            after = b
+            if largest:
+                before = b
+                after = a
             swap = (before > after) | ((a == b) & ((a < np.float32(0)) == largest))
             swap = swap != flip
-            x = indices[i, lane]
-            y = indices[j, lane]
-            values[i, lane], values[j, lane] = (b, a) if swap else (a, b)
-            indices[i, lane], indices[j, lane] = (y, x) if swap else (x, y)
+            _put_pair(values, i, j, lane, swap)
+            _put_pair(indices, i, j, lane, swap)
 
 
 @helper
@@ -157,7 +170,9 @@ def topk_rows(
                 for j in range(LANES):
                     x[column * LANES + j, i] = index_number(tile[i * LANES + j])
         run_network(v, x, network)
-        answer = x if argmax else v
+        answer = v
+        if argmax:
+            answer = x
         for column in range(out_columns):
             to = out[entry, group * out_columns + column]
             for i in range(LANES):

@@ -109,6 +109,14 @@ FIRST_ELEMENT: Final = 4  # tile_broadcast rc
 
 
 @helper
+def entry_in(array: Any, entry: int) -> int:
+    """Return the number of the entry of [w or 1, ...] that serves entry `entry`: where there is one, that one."""
+    if array.shape[0] > 1:
+        return entry
+    return 0
+
+
+@helper
 def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
     """Write `data` into `out` (both 1024) in the given arrangement."""
     if arrange == TRANSPOSE:
@@ -140,7 +148,7 @@ def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
         for k in range(TILE):
             scratch[k] = pad_value
         return scratch
-    data = source[entry if source.shape[0] > 1 else 0, at]
+    data = source[entry_in(source, entry), at]
     if arrange == AS_IS:
         return data
     arrange_tile(scratch, data, arrange)
@@ -151,7 +159,10 @@ def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
 def blank_tile(tile: Tile, height: int, width: int) -> None:
     """Multiply elements outside `height` x `width` by 0: NaN stays NaN, -x becomes -0 (OPS 6)."""
     for i in range(32):
-        for j in range(width if i < height else 0, 32):
+        first = 0
+        if i < height:
+            first = width
+        for j in range(first, 32):
             tile[32 * i + j] *= np.float32(0)
 
 
@@ -191,9 +202,9 @@ def gather_tiles(
             for k in range(TILE):
                 to[k] = pad_value
         elif arrange == TRANSPOSE:
-            transpose_tile(tile_at(out, entry, tile), tile_at(source, entry if source.shape[0] > 1 else 0, at))
+            transpose_tile(tile_at(out, entry, tile), tile_at(source, entry_in(source, entry), at))
         else:
-            arrange_tile(to, source[entry if source.shape[0] > 1 else 0, at], arrange)
+            arrange_tile(to, source[entry_in(source, entry), at], arrange)
         if height < 32 or width < 32:
             blank_tile(to, height, width)
 
@@ -247,8 +258,8 @@ def embedding_tiles(start: int, stop: int, out: Tensor, table: Tensor, picked: N
         column = tile % cols
         first = tile // cols % rows * 32
         to = out[entry, tile]
-        numbers = picked[entry if picked.shape[0] > 1 else 0]
-        source = table[entry if table.shape[0] > 1 else 0]
+        numbers = picked[entry_in(picked, entry)]
+        source = table[entry_in(table, entry)]
         for i in range(32):
             row = numbers[first + i]
             at = (row * cols + column) * 32  # 32 neighbours never cross a tile of 1024

@@ -86,7 +86,9 @@ def intermediate(
     if mode == "int32" or (integer_op and mode == "fp32"):
         return "Float32"  # what dequantization left; narrower outputs are cut on the way out
     if mode == "fp32":
-        return "Bfp8_b" if is_block(out) else _FROM_FP32[out]
+        if is_block(out):
+            return "Bfp8_b"
+        return _FROM_FP32[out]
     return _from_16_bits(mode, out_df, core, from_single)
 
 
@@ -98,7 +100,9 @@ def _from_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> 
     """Return the packer's first format for a Dst of 16-bit floats."""
     out = RAW_AS.get(out_df, out_df)
     family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
-    dst_family = "a" if mode == "fp16" else "b"
+    dst_family = "b"
+    if mode == "fp16":
+        dst_family = "a"
     if core == "grayskull" and family != dst_family and out not in ("Float32", "Float16", "Float16_b"):
         raise UnsupportedError(
             f"Dst in {mode} packed as {out_df}: grayskull changes the exponent of 16-bit outputs only"
@@ -116,8 +120,10 @@ def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = F
     if is_integer(out_df):
         return int(min(threshold, MAGNITUDE))
     narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and (fused or mode != "fp32")
-    codec = SCALAR_CODECS["Float16"] if narrow else SCALAR_CODECS["Float16_b"]
-    return int(codec.encode(np.array([threshold], dtype=np.float32))[0])
+    held_as = "Float16_b"
+    if narrow:
+        held_as = "Float16"
+    return int(SCALAR_CODECS[held_as].encode(np.array([threshold], dtype=np.float32))[0])
 
 
 ReluMode = Literal[0, 1, 2, 3]
@@ -143,11 +149,13 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
     negative = datums >> np.uint32(31 if wide else 15) != 0
     if mode == 1:
         return np.where(negative, np.uint32(0), datums)
-    limit = np.uint32(threshold << 16 if wide else threshold)
+    limit = np.uint32(threshold)
+    compared = datums
+    if wide:
+        limit = np.uint32(threshold << 16)
+        compared = datums & np.uint32(0xFFFFE000)  # the upper limit is compared with 19 bits only
     if mode == 2:
         return np.where(negative | (datums <= limit), np.uint32(0), datums)
-    # The upper limit is compared with 19 bits only.
-    compared = datums & np.uint32(0xFFFFE000) if wide else datums
     return np.where(negative, np.uint32(0), np.where(compared > limit, limit, datums))
 
 

@@ -138,7 +138,10 @@ def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B)
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8AA3B) -> V:
     """Compute 1 / x as the kernel of Wormhole does."""
-    r = inverse(u, x, 2 if approximate else 3, constant)
+    iterations = 3
+    if approximate:
+        iterations = 2
+    r = inverse(u, x, iterations, constant)
     return u.select(u.negative(x), u.bit_or(r, SIGN), r)
 
 
@@ -219,19 +222,24 @@ def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
     return plus(u, plus(u, product, table(u, GELU_DERIVATIVE, x)), HALF)
 
 
+def _terms(series: tuple[int, ...], approximate: bool) -> tuple[int, ...]:
+    """Return the coefficients of a series that the kernel sums up: fewer where it approximates."""
+    if approximate:
+        return series[:APPROXIMATE_TERMS]
+    return series
+
+
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the sine, with the argument reduced to [-pi/2, pi/2]."""
     v, odd = _reduce(u, x)
-    terms = SINE[:APPROXIMATE_TERMS] if approximate else SINE
-    o = sine_series(u, v, terms, product=True)
+    o = sine_series(u, v, _terms(SINE, approximate), product=True)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the cosine, with the argument reduced to [-pi/2, pi/2]."""
     v, odd = _reduce(u, x)
-    terms = COSINE[:APPROXIMATE_TERMS] if approximate else COSINE
-    o = cosine_series(u, v, terms)
+    o = cosine_series(u, v, _terms(COSINE, approximate))
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
@@ -241,7 +249,10 @@ def sine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...], *, product: bool
     o = t = v
     for c in terms:
         t = multiply(u, multiply(u, t, v), v)
-        o = plus(u, o, multiply(u, t, c)) if product else u.fma(t, c, o)
+        if product:
+            o = plus(u, o, multiply(u, t, c))
+        else:
+            o = u.fma(t, c, o)
         product = False
     return o
 

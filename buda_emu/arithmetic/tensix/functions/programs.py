@@ -229,7 +229,9 @@ def _allocate_registers(steps: list[Step], constants: list[int]) -> tuple[list[t
     free: list[int] = []
     code: list[tuple[int, ...]] = []
     for at, (operation, operands, number) in enumerate(steps):
-        target = free.pop() if free else registers
+        target = registers
+        if free:
+            target = free.pop()
         registers = max(registers, target + 1)
         place[_INPUTS + at] = target
         read = [place[o.index] if isinstance(o, ProgramValue) else constants.index(o) for o in operands]

@@ -145,7 +145,9 @@ def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
     """Return a read-only table uint16[65536], from the user's cache or else from `make`. `about` is an object whose
     `repr` contains all that the table depends on besides this package's sources; `name` is the cache file's name."""
     file = _file(name, about)
-    content = read_cache_file(file, _MAGIC, MOST_BYTES) if file else None
+    content = None
+    if file:
+        content = read_cache_file(file, _MAGIC, MOST_BYTES)
     if content is not None and len(content) == (1 << 16) * 2:
         table = np.frombuffer(content, "<u2").astype(np.uint16)  # a copy, whose memory is aligned
     else:
@@ -346,7 +348,9 @@ def run(
         target = as_rows(out)
         kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
         return
-    second = (images[1], reads[1]) if len(images) == 2 else None
+    second = None
+    if len(images) == 2:
+        second = images[1], reads[1]
     _program(bound).run(images[0], out, mask, reads[0], writes, second, bound.blackhole, tiles)
 
 

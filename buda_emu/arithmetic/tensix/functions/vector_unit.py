@@ -38,14 +38,19 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     x_inf, y_inf, z_inf = ((e == 255) & (a & FRACTION == 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
     bad = x_nan | y_nan | (x_inf & (my == 0)) | (y_inf & (mx == 0))
     infinite = ~bad & (x_inf | y_inf | (ep >= 255))
-    against = z_inf & (sz != sp) & (x_inf | y_inf if blackhole else infinite)
+    meets_infinity = infinite
+    if blackhole:  # only infinite factors count there, no product that overflows
+        meets_infinity = x_inf | y_inf
+    against = z_inf & (sz != sp) & meets_infinity
     is_nan = bad | z_nan | against
     seed = np.where(bad | against, sp, sz) << 31 | _NAN_SEED
     special = np.where(z_inf, z64 & 0xFFFFFFFF, sp << 31 | INFINITY)
     if blackhole:
         special = np.where(is_nan, _NAN, special)
     # Special results are final here, but for Wormhole's NaNs, which run on and are marked by the seed.
-    ended = (is_nan | z_inf | infinite) if blackhole else (~is_nan & (z_inf | infinite))
+    ended = ~is_nan & (z_inf | infinite)
+    if blackhole:
+        ended = is_nan | z_inf | infinite
     ep = np.minimum(ep, 255)
     finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
     marked = np.where(is_nan, seed | (finite & MAGNITUDE), finite)  # the sign is the seed's

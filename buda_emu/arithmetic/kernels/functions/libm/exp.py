@@ -63,7 +63,9 @@ def exp(x: np.float64) -> np.float64:
     if x != x:
         return x + x
     if abs(x) >= _LIMIT:
-        return np.float64(np.inf if x > 0.0 else 0.0)
+        if x > 0.0:
+            return np.float64(np.inf)
+        return np.float64(0.0)
     m, r = reduce_by_ln2(x)
     scale_bits, p = power_of_e(m, r)
     if x > 0.0:

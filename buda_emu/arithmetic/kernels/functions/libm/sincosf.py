@@ -63,7 +63,9 @@ def sinf_small(x: np.float32) -> np.float32:
     """Compute `sinf` for |x| < LARGE, without branches, so that a loop over it becomes vector code."""
     r, n = _reduce_small(x)
     wave = np.float32(_quarter_wave(r, n))
-    return wave if x != np.float32(0) else x  # the polynomial loses the sign of -0
+    if x != np.float32(0):  # the polynomial loses the sign of -0
+        return wave
+    return x
 
 
 @helper
@@ -76,7 +78,9 @@ def cosf_small(x: np.float32) -> np.float32:
 @helper
 def _not_finite(x: np.float32) -> np.float32:
     """Return the result for an x that is NaN or infinite: a quiet NaN."""
-    return x + x if x != x else np.uint32(_INVALID).view(np.float32)
+    if x != x:
+        return x + x
+    return np.uint32(_INVALID).view(np.float32)
 
 
 @helper
@@ -102,7 +106,9 @@ def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
     quadrants = (high | low) + middle
     n = (quadrants + (1 << 61)) >> 62
     r = np.float64(quadrants - (n << 62)) * (_HALF_PI * 2.0**-62)
-    return (-r, -n) if x < np.float32(0) else (r, n)
+    if x < np.float32(0):
+        return (-r, -n)
+    return (r, n)
 
 
 @helper
@@ -110,8 +116,12 @@ def _quarter_wave(r: np.float64, n: np.int64) -> np.float64:
     """Return sin r, cos r, -sin r, -cos r for n mod 4 = 0, 1, 2, 3."""
     sine = _sine(r)
     cosine = _cosine(r)
-    wave = cosine if n & 1 else sine
-    return -wave if n & 2 else wave
+    wave = sine
+    if n & 1:
+        wave = cosine
+    if n & 2:
+        return -wave
+    return wave
 
 
 @helper

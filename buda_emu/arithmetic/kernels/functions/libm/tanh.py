@@ -36,14 +36,22 @@ _EXPONENT: Final = 1.5 * 2.0**52 + 1023
 @kernel
 def tanh(x: np.float64) -> np.float64:
     """Compute the hyperbolic tangent in double precision, bit for bit as the C library does."""
-    magnitude = abs(x) if abs(x) < _SATURATED else _SATURATED
+    magnitude = abs(x)
+    if not magnitude < _SATURATED:  # or x is NaN
+        magnitude = _SATURATED
     large = magnitude >= 1.0
     twice = magnitude + magnitude
     t = _expm1(twice if large else -twice)
     quotient = (2.0 if large else -t) / (t + 2.0)
-    tangent = 1.0 - quotient if large else quotient
+    tangent = quotient
+    if large:
+        tangent = 1.0 - quotient
     # Zeros keep their sign; a NaN becomes a quiet one.
-    return np.float64((tangent if x > 0.0 else -tangent) if abs(x) > 0.0 else x + x)
+    if x > 0.0:
+        return np.float64(tangent)
+    if x < 0.0:
+        return np.float64(-tangent)
+    return np.float64(x + x)
 
 
 @helper
@@ -51,7 +59,9 @@ def _expm1(s: float) -> float:
     """Compute e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
     # s = n ln 2 + r + c, where c is what the rounding of r has lost.
     nearest = np.float64(np.int32(s * _INVERSE_LN2 + (0.5 if s > 0.0 else -0.5)))
-    n = nearest if abs(s) >= _REDUCED else 0.0
+    n = 0.0
+    if abs(s) >= _REDUCED:
+        n = nearest
     high = fma(-n, _LN2_HIGH, s)
     low = n * _LN2_LOW
     r = high - low
@@ -63,17 +73,26 @@ def _expm1(s: float) -> float:
     q = fma(h2 * h2, fma(_Q5, h, _Q4), fma(h2, fma(_Q3, h, _Q2), fma(_Q1, h, 1.0)))
     t = fma(-q, half, 3.0)
     e = h * ((q - t) / fma(-r, t, 6.0))
-    e = fma(e, r, -h) if n == 0.0 else fma(e - c, r, -c) - h
+    if n == 0.0:
+        e = fma(e, r, -h)
+    else:
+        e = fma(e - c, r, -c) - h
     # e^s - 1 = 2^n (1 + r - e) - 1, where the ones are added in the order that loses least.
     inverse = _power_of_two(-n)
     difference = e - r
     one_by_one = (r - (e + inverse)) + 1.0
     at_once = (1.0 - inverse) - difference
-    significand = one_by_one if n >= _MANY else at_once
-    significand = 1.0 - difference if (n < 0.0) | (n > _TOO_MANY) else significand
-    significand = -difference if (n == 0.0) | (n == -1.0) else significand
-    last = 1.0 if (n < 0.0) | (n > _TOO_MANY) else 0.0
-    last = 0.5 if n == -1.0 else last
+    significand = at_once
+    last = 0.0
+    if n >= _MANY:
+        significand = one_by_one
+    if (n < 0.0) | (n > _TOO_MANY):
+        significand = 1.0 - difference
+        last = 1.0
+    if (n == 0.0) | (n == -1.0):
+        significand = -difference
+    if n == -1.0:
+        last = 0.5
     return significand * _power_of_two(n) - last
 
 

@@ -47,14 +47,22 @@ _MANTISSA_BITS: Final = np.int32(23)
 @kernel
 def tanhf(x: np.float32) -> np.float32:
     """Compute the hyperbolic tangent in single precision, bit for bit as the C library does."""
-    magnitude = abs(x) if abs(x) < _SATURATED else _SATURATED
+    magnitude = abs(x)
+    if not magnitude < _SATURATED:  # or x is NaN
+        magnitude = _SATURATED
     large = magnitude >= _ONE
     twice = magnitude + magnitude
     t = _expm1f(twice if large else -twice)
     quotient = (_TWO if large else -t) / (t + _TWO)
-    tangent = _ONE - quotient if large else quotient
+    tangent = quotient
+    if large:
+        tangent = _ONE - quotient
     # Zeros keep their sign; a NaN becomes a quiet one.
-    return (tangent if x > _ZERO else -tangent) if abs(x) > _ZERO else x + x
+    if x > _ZERO:
+        return tangent
+    if x < _ZERO:
+        return -tangent
+    return x + x
 
 
 @helper
@@ -62,7 +70,9 @@ def _expm1f(s: np.float32) -> np.float32:
     """Compute e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
     # s = n ln 2 + r + c, where c is what the rounding of r has lost.
     nearest = np.float32(np.int32(s * _INVERSE_LN2 + (_HALF if s > _ZERO else -_HALF)))
-    n = nearest if abs(s) > _UNREDUCED else _ZERO
+    n = _ZERO
+    if abs(s) > _UNREDUCED:
+        n = nearest
     high = s - n * _LN2_HIGH
     low = n * _LN2_LOW
     r = high - low
@@ -79,11 +89,17 @@ def _expm1f(s: np.float32) -> np.float32:
     difference = e - r
     one_by_one = (r - (e + inverse)) + _ONE
     at_once = (_ONE - inverse) - difference
-    significand = one_by_one if n >= _MANY else at_once
-    significand = _ONE - difference if (n < _ZERO) | (n > _TOO_MANY) else significand
-    significand = -difference if (n == _ZERO) | (n == _MINUS_ONE) else significand
-    last = _ONE if (n < _ZERO) | (n > _TOO_MANY) else _ZERO
-    last = _HALF if n == _MINUS_ONE else last
+    significand = at_once
+    last = _ZERO
+    if n >= _MANY:
+        significand = one_by_one
+    if (n < _ZERO) | (n > _TOO_MANY):
+        significand = _ONE - difference
+        last = _ONE
+    if (n == _ZERO) | (n == _MINUS_ONE):
+        significand = -difference
+    if n == _MINUS_ONE:
+        last = _HALF
     return significand * _power_of_two(n) - last
 
 

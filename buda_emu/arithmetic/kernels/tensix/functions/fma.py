@@ -38,7 +38,9 @@ def exponent(x: Any) -> Any:
 def significand(x: Any) -> Any:
     """Return the 24 bits of the significand, 0 where the exponent is 0."""
     m = U(U(x & _FRACTION) | _HIDDEN)
-    return m if U(x & _INFINITY) != U(0) else U(0)
+    if U(x & _INFINITY) != U(0):
+        return m
+    return U(0)
 
 
 @helper
@@ -52,7 +54,10 @@ def product(x: Any, y: Any) -> Any:
     high = np.float32(a * b)
     low = fma(a, b, np.float32(-high))
     low_floor = np.floor(low)
-    return U(U(I(high) + I(low_floor)) | (U(0) if low == low_floor else U(1)))
+    units = U(I(high) + I(low_floor))
+    if low == low_floor:
+        return units
+    return U(units | U(1))
 
 
 @helper
@@ -68,12 +73,20 @@ def align(value: Any, distance: Any) -> Any:
 def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> Any:
     """Return the sum of product (p, exponent ep) and addend (q, exponent ez), aligned to the larger exponent, as a
     signed integer of up to 29 bits. The signs are bit 31 of `p_sign` and `q_sign`."""
-    p_leads = ep >= ez
-    lead = p if p_leads else q
-    other = q if p_leads else p
+    lead = q
+    lead_sign = q_sign
+    other = p
+    if ep >= ez:
+        lead = p
+        lead_sign = p_sign
+        other = q
     other = align(other, I(max(ep, ez) - min(ep, ez)))
-    total = I(I(lead) - I(other)) if U(p_sign ^ q_sign) >= _SIGN else I(I(lead) + I(other))
-    return I(-total) if (p_sign if p_leads else q_sign) >= _SIGN else total
+    total = I(I(lead) + I(other))
+    if U(p_sign ^ q_sign) >= _SIGN:
+        total = I(I(lead) - I(other))
+    if lead_sign >= _SIGN:
+        return I(-total)
+    return total
 
 
 @helper
@@ -89,8 +102,12 @@ def round_sum(total: Any, er: Any, blackhole: Any) -> Any:
     bits = np.float32(I(size)).view(np.uint32)
     field = I(exponent(bits) + shift)
     pattern = U(bits + U(U(shift) << U(23)))
-    pattern = U((_INFINITY if field >= I(255) else pattern) | U(U(total) & _SIGN))
-    return U(0) if (field <= I(0)) | (total == I(0)) else pattern
+    if field >= I(255):
+        pattern = _INFINITY
+    pattern = U(pattern | U(U(total) & _SIGN))
+    if (field <= I(0)) | (total == I(0)):
+        return U(0)
+    return pattern
 
 
 @helper
@@ -103,6 +120,12 @@ def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
 
 
 @helper
+def _spoils(factor: Any, other_exponent: Any) -> Any:
+    """Return whether a factor makes the product NaN: it is NaN, or infinite and the other one a zero."""
+    return exponent(factor) == 255 and (U(factor & _FRACTION) != 0 or other_exponent == 0)
+
+
+@helper
 def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
     """Return x * y + z of any fp32 patterns, as the chip's vector unit rounds it; `blackhole`: as Blackhole's does."""
     ex = exponent(x)
@@ -111,18 +134,23 @@ def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
     sp = U(U(x ^ y) & _SIGN)
     sz = U(z & _SIGN)
     ep = I(ex + ey - 127)
-    bad = (ex == 255 and (U(x & _FRACTION) != 0 or ey == 0)) or (ey == 255 and (U(y & _FRACTION) != 0 or ex == 0))
+    bad = _spoils(x, ey) or _spoils(y, ex)
     from_infinity = not bad and (ex == 255 or ey == 255)
     infinite = not bad and (from_infinity or ep >= 255)
     z_nan = ez == 255 and U(z & _FRACTION) != 0
     z_infinite = ez == 255 and U(z & _FRACTION) == 0
-    against = z_infinite and sz != sp and (from_infinity if blackhole else infinite)
+    meets_infinity = infinite
+    if blackhole:  # only infinite factors count there, no product that overflows (3.1 step 2)
+        meets_infinity = from_infinity
+    against = z_infinite and sz != sp and meets_infinity
     if bad or against or z_nan:
         if blackhole:
             return _NAN
         # Wormhole calculates on and marks the result.
-        seed = U((sp if bad or against else sz) | _NAN_SEED)
-        return U(U(_finite(x, y, z, I(min(ep, 255)), blackhole) & _MAGNITUDE) | seed)
+        sign = sz
+        if bad or against:
+            sign = sp
+        return U(U(_finite(x, y, z, I(min(ep, 255)), blackhole) & _MAGNITUDE) | U(sign | _NAN_SEED))
     if z_infinite:
         return z
     if infinite:
@@ -160,8 +188,13 @@ def _below_normal(r: Any, n: Any, sign: Any) -> Any:
     """Return Blackhole's result under the smallest exponent, of `r` shifted right by `n`: it may still round up to the
     smallest normal."""
     if n > 0:
-        r = U(U(r >> U(n)) | (U(1) if U(r & U(n | 1)) != 0 else U(0)))
+        sticky = U(0)
+        if U(r & U(n | 1)) != 0:
+            sticky = U(1)
+        r = U(U(r >> U(n)) | sticky)
     else:
         r = U(r << U(-n))
     pattern = U(U(r + U(3) + U(U(r >> U(3)) & U(1))) >> U(3))
-    return U(sign | pattern) if pattern >= _HIDDEN else U(sign)
+    if pattern >= _HIDDEN:
+        return U(sign | pattern)
+    return U(sign)

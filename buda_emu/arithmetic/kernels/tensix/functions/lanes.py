@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES, fma_any
+from buda_emu.arithmetic.kernels.tensix.words import flush
 from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, SIGN
 
 U = np.uint32
@@ -41,8 +42,9 @@ def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
             d = dst[i]
             wide = U(U(U(d & U(0x7FFF)) << U(13)) + U(0x38000000))
             small = U(U(d & U(0x3FF)) << U(13))
-            magnitude = small if U(d & U(0x7C00)) == U(0) else wide
-            lanes[place + i] = U(U(U(d & U(0x8000)) << U(16)) | magnitude)
+            if U(d & U(0x7C00)) == U(0):
+                wide = small
+            lanes[place + i] = U(U(U(d & U(0x8000)) << U(16)) | wide)
     else:
         for i in range(_ROW):
             lanes[place + i] = dst[i]
@@ -53,21 +55,21 @@ def store_row(lanes: Any, place: Any, mode: int, keep: Any, mask: Any, dst: Any)
     """Store lanes from `place` on as Dst datums of the mode where `mask` is set; the others are those of `keep`."""
     if mode == BF16:
         for i in range(_ROW):
-            x = lanes[place + i]
-            d = U(x & _SIGN) if U(x & _INFINITY) == U(0) else x
+            d = flush(lanes[place + i])
             dst[i] = U(d >> U(16)) if mask[i] else keep[i]
     elif mode == FP16:
         for i in range(_ROW):
             x = lanes[place + i]
             size = U(x & _MAGNITUDE)
             code = U(U(size - U(0x38000000)) >> U(13))
-            code = U(0) if size < U(0x38800000) else code
-            code = U(0x7FFF) if size >= U(0x48000000) else code
+            if size < U(0x38800000):
+                code = U(0)
+            if size >= U(0x48000000):
+                code = U(0x7FFF)
             dst[i] = U(U(U(x & _SIGN) >> U(16)) | code) if mask[i] else keep[i]
     elif mode == FP32:
         for i in range(_ROW):
-            x = lanes[place + i]
-            d = U(x & _SIGN) if U(x & _INFINITY) == U(0) else x
+            d = flush(lanes[place + i])
             dst[i] = d if mask[i] else keep[i]
     else:
         for i in range(_ROW):
@@ -132,7 +134,8 @@ def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _
     if operation == MULTIPLY:
         c = np.zeros_like(a)
     elif operation != FMA:
-        a, b, c = np.full_like(a, _ONE | _SIGN * (operation == SUBTRACT_FLOATS)), b, a
+        c = a
+        a = np.full_like(a, _ONE | _SIGN * (operation == SUBTRACT_FLOATS))
     return np.array([fma_any(x, y, z, blackhole) for x, y, z in zip(a, b, c, strict=True)], np.uint32)
 
 

@@ -147,7 +147,10 @@ def _again(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
         if operation == MULTIPLY:
             z = U(0)
         elif operation != FMA:
-            x, z = U(_ONE | (_SIGN if operation == SUBTRACT_FLOATS else U(0))), x
+            z = x
+            x = _ONE
+            if operation == SUBTRACT_FLOATS:
+                x = U(_ONE | _SIGN)
         if may_be_special(x, y, z, lanes[out + i]):
             lanes[out + i] = fma_any(x, y, z, blackhole)
 
@@ -174,6 +177,9 @@ def random_words(state: NDArray[np.uint32], words: NDArray[np.uint32], mask: NDA
                     i = row + (lane >> 3)
                     j = column + 2 * (lane & 7)
                     word = state[lane]
-                    words[tile, i, j] = word if reached else U(0)
+                    words[tile, i, j] = U(0)
                     if reached:
-                        state[lane] = U(U(word >> U(1)) ^ (_TAPS if U(word & U(1)) != U(0) else U(0)))
+                        words[tile, i, j] = word
+                        state[lane] = U(word >> U(1))
+                        if U(word & U(1)) != U(0):
+                            state[lane] = U(U(word >> U(1)) ^ _TAPS)

@@ -45,7 +45,8 @@ def accumulate_narrow(
     # All terms are rounded to units of 2^-10 of the common exponent: 13 of the 23 bits are discarded.
     x = i32(i32(word >> i32(23)) & i32(255))
     n = i32(i32(i32(word & i32(FRACTION)) | i32(HIDDEN)) >> i32(13))
-    n = i32(0) if x == 0 else n
+    if x == 0:
+        n = i32(0)
     common = max(x, max(x0, x1))
     distance = min(i32(common - x), i32(20))
     n = shift_right(i32(n + i32(shift_left(i32(1), distance) >> i32(1))), distance)
@@ -65,9 +66,12 @@ def accumulate_narrow(
         saturated = i32(255 << 23)
     exponent = i32(i32(magnitude >> i32(23)) + i32(common - i32(127 + 10)))
     result = i32(i32(exponent << i32(23)) | i32(magnitude & i32(FRACTION)))
-    result = saturated if exponent >= too_large else result
+    if exponent >= too_large:
+        result = saturated
     result = i32(result | i32(bits & i32(NEGATIVE_SIGN)))
-    return i32(0) if (n == 0) | (exponent <= 0) else result
+    if (n == 0) | (exponent <= 0):
+        result = i32(0)
+    return result
 
 
 @helper
@@ -89,7 +93,8 @@ def accumulate_wide(
     `blackhole`: without the older chips' error for a sum of -1 (2.3 step 5)."""
     x = i32(i32(word >> i32(23)) & i32(255))
     n = i32(i32(word & i32(FRACTION)) | i32(HIDDEN))
-    n = i32(0) if x == 0 else n
+    if x == 0:
+        n = i32(0)
     common = max(x, max(x0, x1))
     distance = min(i32(common - x), i32(25))
     n = shift_right(i32(n + i32(shift_left(i32(1), distance) >> i32(1))), distance)
@@ -109,12 +114,15 @@ def accumulate_wide(
     rounded = shift_right(i32(magnitude + i32(shift_left(i32(1), right) >> i32(1))), right)
     rounded = shift_left(rounded, left)
     exponent = i32(exponent + i32(rounded >> i32(24)))
-    if not blackhole:  # an error of the chip (2.3 step 5)
-        exponent = i32(common + i32(4)) if n == -1 else exponent
+    if (not blackhole) & (n == -1):  # an error of the chip (2.3 step 5)
+        exponent = i32(common + i32(4))
     result = i32(i32(exponent << i32(23)) | i32(rounded & i32(FRACTION)))
-    result = i32(255 << 23) if exponent >= 255 else result
+    if exponent >= 255:
+        result = i32(255 << 23)
     result = i32(result | i32(sign & i32(NEGATIVE_SIGN)))
-    return i32(0) if (n == 0) | (exponent <= 0) else result
+    if (n == 0) | (exponent <= 0):
+        result = i32(0)
+    return result
 
 
 @helper
@@ -175,14 +183,18 @@ def phase_and_face(step: int, faces: int, faces_first: bool) -> tuple[int, int]:
 def exponent_of(word: np.int32) -> np.int32:
     """Return the exponent field of a Src word, that of a zero far below."""
     exponent = i32(i32(word >> i32(23)) & i32(255))
-    return i32(ZERO_EXPONENT) if exponent == 0 else exponent
+    if exponent == 0:
+        return i32(ZERO_EXPONENT)
+    return exponent
 
 
 @helper
 def srca_part(word: np.int32, phase: int) -> np.int32:
     """Return the 5 bits of the significand that a phase multiplies in SrcA, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
-    part = i32(i32(m >> i32(1)) & i32(31)) if phase & 1 else i32(m >> i32(6))
+    part = i32(m >> i32(6))
+    if phase & 1:
+        part = i32(i32(m >> i32(1)) & i32(31))
     return with_sign(part, word)
 
 
@@ -190,14 +202,17 @@ def srca_part(word: np.int32, phase: int) -> np.int32:
 def srcb_part(word: np.int32, phase: int) -> np.int32:
     """Return the 7 bits of the significand that a phase multiplies in SrcB, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
-    part = i32(i32(m & i32(15)) << i32(3)) if phase & 2 else i32(m >> i32(4))
+    part = i32(m >> i32(4))
+    if phase & 2:
+        part = i32(i32(m & i32(15)) << i32(3))
     return with_sign(part, word)
 
 
 @helper
 def with_sign(part: np.int32, word: np.int32) -> np.int32:
     """Return bits of the significand of a Src word as a number with the word's sign, 0 where the word is a zero."""
-    part = i32(0) if i32(word & i32(INFINITY)) == 0 else part
+    if i32(word & i32(INFINITY)) == 0:
+        part = i32(0)
     sign = i32(word >> i32(31))
     return i32(i32(part ^ sign) - sign)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.kernels.fma import fma_f32
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import shift_of
 from buda_emu.arithmetic.kernels.tensix.products.prepared import cut_words, move_words
-from buda_emu.arithmetic.kernels.tensix.words import BF16, EDGE, FACE, FP16, FP32, GROUP, TILE, i32
+from buda_emu.arithmetic.kernels.tensix.words import BF16, EDGE, FACE, FP16, FP32, GROUP, ROUNDING, TILE, i32
 from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 Group: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
@@ -108,7 +108,10 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
     than that of this phase."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
-        common = _common(word, m0, m1, shift, LEAST_FP16 if mode == FP16 else LEAST)
+        least = LEAST
+        if mode == FP16:
+            least = LEAST_FP16
+        common = _common(word, m0, m1, shift, least)
         half = np.asarray(common - i32(HALF)).view(np.float32)
         unit, inverse = (x.view(np.float32) for x in (common - i32(UNIT), _difference(INVERSE, common)))
         m = common.view(np.float32)
@@ -120,7 +123,7 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
                 group_sum = np.where(is_normal, group_sum, np.float32(0))
             upward = fma_f32(group_sum, np.float32(2.0**-shift), half)
             total = total + np.floor(upward * inverse) * unit
-        rounding, mask = (0x1000, -0x2000) if mode == FP16 else (0x8000, -0x10000)
+        rounding, mask = ROUNDING[mode]
         bits = (np.asarray(total - m).view(np.int32) + i32(rounding)) & i32(mask)
         if mode == FP16:
             size = bits & i32(MAGNITUDE)

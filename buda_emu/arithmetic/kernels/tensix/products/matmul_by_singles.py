@@ -87,10 +87,12 @@ def matmul_by_singles(
     phases = product.phases
     mode, exponent_bits, blackhole = product.setting
     spill, ends, fresh, moved = traversal
-    is_blackhole = 1 if blackhole else 0
+    is_blackhole = int(blackhole)
     per_slice = rows * cols
     height, width = _panel(stop - start, rows, cols)
-    apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
+    apart = TILE  # numbers of a prepared tile's parts
+    if phases & 0b1110:
+        apart = 2 * TILE
     room = align_to_cache_line(memory, len(memory) - LINE)
     used = height * width * TILE
     panel = part_of(room, 0, used)
@@ -110,14 +112,21 @@ def matmul_by_singles(
     active = np.empty(height * width, np.bool_)
 
     bias = int(exponent_bias(mode, exponent_bits, 0))
-    offset = OFFSET if mode == FP16 else moved
-    above = ABOVE if mode == BF16 else 0  # of the words, as `add_tile` wants them
+    offset = moved
+    above = 0  # of the words, as `add_tile` wants them
+    if mode == FP16:
+        offset = OFFSET
+    if mode == BF16:
+        above = ABOVE
     lift = (bias + offset + FLOAT_BIAS) // 2
     plus = COUNTS * (bias + offset + ABOVE) + COUNTS // 2
-    # No sum is below it.
-    floor = OFFSET if mode == FP16 else LOWEST_COMMON if mode == BF16 else LOWEST_WIDE if exponent_bits == 8 else 0
+    floor = _least_common(mode, exponent_bits)
     lowest = COUNTS * (max(bias + offset, floor) + ABOVE) + COUNTS // 2
-    least_sum = max(LEAST_WIDE_SUM if mode == FP32 else LEAST_SUM, moved + 1)
+    least_sum = max(LEAST_SUM, moved + 1)
+    fraction_bits = 10  # of the last place of an accumulation, below its common exponent (DEVICE_NUMERICS 2.3)
+    if mode == FP32:
+        least_sum = max(LEAST_WIDE_SUM, moved + 1)
+        fraction_bits = 23
     index = start
     while index < stop:
         # What is asked for of one slice of one entry, a panel of rows and columns at a time.
@@ -129,7 +138,11 @@ def matmul_by_singles(
         index = group * per_slice + end
         top_row = begin // cols
         below = (end - 1) // cols + 1
-        from_col, to_col = (begin % cols, (end - 1) % cols + 1) if below - top_row == 1 else (0, cols)
+        from_col = 0
+        to_col = cols
+        if below - top_row == 1:
+            from_col = begin % cols
+            to_col = (end - 1) % cols + 1
         across = (to_col - from_col + width - 1) // width
         down = (below - top_row + height - 1) // height
         for corner in range(across * down):
@@ -162,7 +175,8 @@ def matmul_by_singles(
                         continue
                     if not fresh:
                         move_words(word, offset + above)
-                    dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), greatest + max(moved, 0)
+                    dst_ranges[place, 0] = least + min(moved, 0)
+                    dst_ranges[place, 1] = greatest + max(moved, 0)
                     active_count += 1
             for k in range(first, last):
                 if not active_count:
@@ -195,7 +209,8 @@ def matmul_by_singles(
                     strongest = max(a_most, b_most) + lift
                     if mode != FP16 and (dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor):
                         least, greatest = range_of(word, above)
-                        dst_ranges[place, 0], dst_ranges[place, 1] = least - above, greatest - above
+                        dst_ranges[place, 0] = least - above
+                        dst_ranges[place, 1] = greatest - above
                     least = dst_ranges[place, 0]
                     greatest = dst_ranges[place, 1]
                     reached = least >= floor and greatest <= MOST_WORD and low >= least_sum and high <= MOST_SUM
@@ -208,11 +223,14 @@ def matmul_by_singles(
                     if bias > 0 or (a_most and b_most):
                         exponents = part_of(b_exponents, i * EXPONENTS, EXPONENTS)
                         others = part_of(a_exponents, j * EXPONENTS, EXPONENTS)
-                        least = min(least, low - (23 if mode == FP32 else 10))
+                        least = min(least, low - fraction_bits)
                         greatest = max(greatest, high + GROWTH) + 1
-                        dst_ranges[place, 0], dst_ranges[place, 1] = least, greatest
+                        dst_ranges[place, 0] = least
+                        dst_ranges[place, 1] = greatest
                         near = a_most - a_least <= SPAN and b_most - b_least <= SPAN
-                        least_top = a_least + b_least + bias + offset + ABOVE if near else 0
+                        least_top = 0
+                        if near:
+                            least_top = a_least + b_least + bias + offset + ABOVE
                         cut = moved != 0 and not (moved < least and greatest < INFINITE + moved)
                         add_tile(
                             word.view(np.float32),
@@ -221,7 +239,7 @@ def matmul_by_singles(
                             part_of(b_parts, i * apart, apart),
                             part_of(a_parts, j * apart, apart),
                             steps,
-                            (count, faces, lowest, least_top, moved, 1 if cut else 0, mode, is_blackhole),
+                            (count, faces, lowest, least_top, moved, int(cut), mode, is_blackhole),
                         )
                     if spill != AS_IT_WAS and k + 1 < last and ends[k]:
                         spill_words(word, spill)
@@ -254,12 +272,25 @@ _panel: Final = helper(panel_of)
 
 
 @helper
+def _least_common(mode: int, exponent_bits: int) -> int:
+    """Return an exponent, moved as those of words are, that no common exponent of a sum is below; 0 for none."""
+    if mode == FP16:
+        return OFFSET
+    if mode == BF16:
+        return LOWEST_COMMON
+    if exponent_bits == 8:
+        return LOWEST_WIDE
+    return 0
+
+
+@helper
 def _steps_of(steps: Index, faces: int, phases: int, faces_first: bool) -> int:
     """Write phase and face of each step of a tile's product, and return the number of steps."""
     count = 0
     for step in range(PHASES * faces):
         phase, face = phase_and_face(step, faces, faces_first)
         if phases >> phase & 1:
-            steps[2 * count], steps[2 * count + 1] = phase, face
+            steps[2 * count] = phase
+            steps[2 * count + 1] = face
             count += 1
     return count

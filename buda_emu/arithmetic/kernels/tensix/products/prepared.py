@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.jit.primitives import part_of
-from buda_emu.arithmetic.kernels.tensix.words import GROUP, TILE, i32
+from buda_emu.arithmetic.kernels.tensix.words import GROUP, TILE, i32, zero_if
 from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 Exponents: TypeAlias = Any
@@ -59,9 +59,12 @@ def range_of(words: Any, none: int) -> tuple[int, int]:
     nothing = i32(none)
     for n in range(TILE):
         exponent = i32(i32(words[n] >> i32(23)) & i32(255))
-        exponent = i32(0) if exponent <= nothing else exponent
+        if exponent <= nothing:
+            exponent = i32(0)
         greatest = max(greatest, exponent)
-        least = min(least, i32(255) if exponent == 0 else exponent)
+        if exponent == 0:
+            exponent = i32(255)
+        least = min(least, exponent)
     return int(least), int(greatest)
 
 
@@ -71,7 +74,7 @@ def move_words(word: Any, by: int) -> None:
     increment = i32(by << 23)
     none = i32(max(-by, 0) << 23)
     for n in range(TILE):
-        word[n] = i32(word[n] + increment) if i32(word[n] & i32(INFINITY)) > none else i32(0)
+        word[n] = zero_if(i32(word[n] & i32(INFINITY)) <= none, i32(word[n] + increment))
 
 
 @helper
@@ -82,7 +85,7 @@ def cut_words(word: Any, moved: int) -> None:
     greatest = i32((INFINITE + min(moved, 0)) << 23)
     for n in range(TILE):
         size = min(i32(word[n] & i32(MAGNITUDE)), greatest)
-        word[n] = i32(0) if size < least else i32(i32(word[n] & i32(NEGATIVE_SIGN)) | size)
+        word[n] = zero_if(size < least, i32(i32(word[n] & i32(NEGATIVE_SIGN)) | size))
 
 
 def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int) -> None:

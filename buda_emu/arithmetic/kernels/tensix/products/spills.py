@@ -15,7 +15,7 @@ from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.kernels.fma import fma_f32
 from buda_emu.arithmetic.kernels.tensix.conversions import assemble_row, spread_groups
 from buda_emu.arithmetic.kernels.tensix.products.prepared import range_of
-from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, i32
+from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, clip_infinity, i32, zero_if
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 # What a spill does to a word; only that the kinds differ counts.
@@ -57,12 +57,12 @@ def spill_any(word: Lanes, kind: int) -> None:
     shared = np.empty(TILE // GROUP, np.uint8)
     for n in range(TILE):
         size = min(i32(word[n] & i32(MAGNITUDE)), i32(INFINITY))
-        size = i32(i32(size + i32(HALF)) & i32(KEPT)) if size >= i32(HIDDEN) else i32(0)
-        word[n] = i32(0) if size == 0 else i32(i32(word[n] & i32(NEGATIVE_SIGN)) | size)
+        size = zero_if(size < i32(HIDDEN), i32(i32(size + i32(HALF)) & i32(KEPT)))
+        word[n] = zero_if(size == 0, i32(i32(word[n] & i32(NEGATIVE_SIGN)) | size))
     assemble_row(word, 7, False, codes, shared)
     spread_groups(word, codes, shared, 0, 8)
     for n in range(TILE):
-        word[n] = i32(0) if i32(word[n] & i32(INFINITY)) == 0 else word[n]
+        word[n] = zero_if(i32(word[n] & i32(INFINITY)) == 0, word[n])
 
 
 @helper
@@ -73,9 +73,8 @@ def spill_words(word: Lanes, kind: int) -> None:
     elif kind == TF32:
         for n in range(TILE):
             exponent = i32(word[n] & i32(INFINITY))
-            cut = i32(word[n] & i32(-0x2000))
-            cut = i32(word[n] & i32(-0x800000)) if exponent == i32(INFINITY) else cut
-            word[n] = i32(0) if exponent == 0 else cut
+            cut = clip_infinity(i32(word[n] & i32(-0x2000)))
+            word[n] = zero_if(exponent == 0, cut)
 
 
 def through_blocks(word: Any) -> None:

@@ -41,6 +41,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     i32,
     load_words,
     store_words,
+    zero_if,
 )
 from buda_emu.spec.single import MAGNITUDE, NEGATIVE_SIGN
 
@@ -150,7 +151,7 @@ def _group_sums(
                 total = i32(total + _term(pb[at + n], pa[EDGE * n + j], distance))
             exponent = i32(top + bias)
             x[at + j] = max(exponent, i32(0))
-            v[at + j] = total if exponent > 0 else i32(0)
+            v[at + j] = zero_if(exponent <= 0, total)
 
 
 @helper
@@ -203,13 +204,17 @@ def _left_out(start: int, stop: int, dst: Tensor, product: Product, traversal: T
     left_out = np.zeros(stop - start, np.bool_)
     memory = np.empty(room_for(start, stop, product.extent.rows, product.extent.cols), np.int32)
     matmul_by_singles(start, stop, dst, product, traversal, left_out, memory)
-    return [start + index for index in np.flatnonzero(left_out).tolist()] if left_out.any() else []
+    if left_out.any():
+        return [start + index for index in np.flatnonzero(left_out).tolist()]
+    return []
 
 
 def runs(items: list[int]) -> list[tuple[int, int]]:
     """Return rising numbers as runs of neighbours: (first, one past the last)."""
+    if not items:
+        return []
     cuts = [n for n in range(1, len(items)) if items[n] != items[n - 1] + 1]
-    return [(items[first], items[last - 1] + 1) for first, last in pairwise([0, *cuts, len(items)] if items else [])]
+    return [(items[first], items[last - 1] + 1) for first, last in pairwise([0, *cuts, len(items)])]
 
 
 LIMIT: Final = (1 << 31) - 1  # at which an integer Dst saturates (DEVICE_NUMERICS 5)
@@ -277,7 +282,9 @@ def int_elwadd_tiles(
     """Compute dst = srca + srcb, or the difference; `accumulate`: added to the old dst. Arrays as for
     `int_elwmul_tiles`."""
     value = np.zeros(TILE, np.int32)
-    factor = i32(-1) if subtract else i32(1)
+    factor = i32(1)
+    if subtract:
+        factor = i32(-1)
     for index in range(start, stop):
         image = dst[index].view(np.int32)
         a = srca[index].view(np.int32)
@@ -285,7 +292,9 @@ def int_elwadd_tiles(
         if accumulate:
             _decode(value, image)
         for n in range(TILE):
-            old = value[n] if accumulate else i32(0)
+            old = i32(0)
+            if accumulate:
+                old = value[n]
             value[n] = _add_saturating(old, i32(_part(a[n], i32(0x3FF)) + i32(factor * _part(b[n], i32(0x3FF)))))
         _encode(image, value)
 
@@ -302,13 +311,17 @@ def int_copy_tiles(start: int, stop: int, dst: Tiles, srca: Tiles) -> None:
 @helper
 def srca_mask(phase: int) -> np.int32:
     """Return the bits of the magnitudes in SrcA that a phase uses."""
-    return i32(0x1F) if phase & 1 else i32(0xE0)
+    if phase & 1:
+        return i32(0x1F)
+    return i32(0xE0)
 
 
 @helper
 def srcb_mask(phase: int) -> np.int32:
     """Return the bits of the magnitudes in SrcB that a phase uses."""
-    return i32(0x00F) if phase & 2 else i32(0x3F0)
+    if phase & 2:
+        return i32(0x00F)
+    return i32(0x3F0)
 
 
 @helper
