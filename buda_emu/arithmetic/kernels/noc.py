@@ -226,15 +226,6 @@ def _fullest(row: int, rows: Rows, busy: Floats) -> float:
     return fullest
 
 
-@helper
-def _fullest_of_either(edge: int, row: int, old: Rows, new: Rows, busy: Floats) -> float:
-    """Return the busy cycles of the busiest link of a transfer: of its new row, or of its old one where `row` is
-    -1."""
-    if row >= 0:
-        return _fullest(row, new, busy)
-    return _fullest(edge, old, busy)
-
-
 @kernel
 def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None:
     """Write to `takes` the cycles of each transfer: the `busy` cycles of the fullest way of its row, `least` at
@@ -301,8 +292,12 @@ def weigh_move(
     for edge in range(least.shape[0]):
         row = change.row[edge]
         if row >= 0 or _has_counted_way(edge, old, change):
+            if row >= 0:
+                cycles = _fullest(row, new, busy)
+            else:
+                cycles = _fullest(edge, old, busy)
             change.edges[touched] = edge
-            change.takes[touched] = max(least[edge], _fullest_of_either(edge, row, old, new, busy))
+            change.takes[touched] = max(least[edge], cycles)
             touched += 1
     for number in range(links):
         change.counts[change.ways[number]] = 0
@@ -360,10 +355,13 @@ def time_move(
     for number in range(change.found[1]):
         edge = change.edges[number]
         row = int(change.row[edge])
-        far = old.far[edge]
         if row >= 0:
             far = new.far[row]
-        travel = max(steps.alone[edge], _fullest_of_either(edge, row, old, new, change.busy))
+            fullest = _fullest(row, new, change.busy)
+        else:
+            far = old.far[edge]
+            fullest = _fullest(edge, old, change.busy)
+        travel = max(steps.alone[edge], fullest)
         first = steps.first[edge]
         stop = steps.stop[edge]
         latency = 0

@@ -30,6 +30,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     Setting,
     Tensor,
     Tiles,
+    clear_words,
     clip_infinity,
     fetch_words,
     i32,
@@ -92,8 +93,7 @@ def elwadd_tiles(
         if accumulate:
             load_words(word, image, mode)
         else:
-            for n in range(TILE):
-                word[n] = i32(0)
+            clear_words(word)
         _add(x, v, a, b, flip, wide_half)
         _accumulate(word, x, v, mode, blackhole)
         store_words(image, word, mode)
@@ -367,8 +367,7 @@ def multiply_by_singles(
     for index in range(start, stop):
         a = srca[index].view(np.int32)
         b = srcb[index].view(np.int32)
-        for n in range(TILE):
-            word[n] = i32(0)
+        clear_words(word)
         for phase in range(4):
             if phases >> phase & 1:
                 if mode == FP32:
@@ -379,13 +378,19 @@ def multiply_by_singles(
 
 
 @helper
-def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
-    """Write the Dst image of lifted words, unless a lane is special. Clear `special`, and return whether one was."""
+def take_special(special: Lanes) -> bool:
+    """Clear `special`, and return whether a lane was."""
     any_special = i32(0)
     for n in range(LANES):
         any_special = i32(any_special | special[n])
         special[n] = i32(0)
-    if any_special != 0:
+    return any_special != 0
+
+
+@helper
+def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
+    """Write the Dst image of lifted words, unless a lane is special. Clear `special`, and return whether one was."""
+    if take_special(special):
         return True
     if mode == FP16:
         for n in range(TILE):

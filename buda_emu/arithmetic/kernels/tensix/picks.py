@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.primitives import part_of
 from buda_emu.arithmetic.kernels.tensix.conversions import add_bf16_tile, spread_groups
-from buda_emu.arithmetic.kernels.tensix.elementwise import LANES, LIFT, multiply_words
+from buda_emu.arithmetic.kernels.tensix.elementwise import LANES, LIFT, multiply_words, take_special
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     PHASES,
     accumulate_narrow,
@@ -45,6 +45,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     Lanes,
     Setting,
     Tiles,
+    clear_words,
     clip_infinity,
     i32,
     load_word,
@@ -176,8 +177,7 @@ def pick_tiles(
                 for n in range(TILE):
                     in_l1[result_index - start, n] = np.uint16(0)
             continue
-        for n in range(TILE):
-            word[n] = i32(0)
+        clear_words(word)
         has_sum = False
         empty = True
         singles = narrow
@@ -192,16 +192,11 @@ def pick_tiles(
                 if empty and _first_term(word, source_tile, lines, picks, (begin, end), transposed, picking):
                     begin = end
                 elif end < begin + EDGE:
-                    for n in range(TILE):
-                        lines[n] = i32(0)
+                    clear_words(lines)
                 for number in range(begin, end):
                     to = EDGE * picks.line[number]
-                    line = part_of(lines, to, EDGE)
-                    factors = part_of(factor, to, EDGE)
-                    _pick_line(line, source_tile, picks.column[number], transposed)
-                    element = picks.word[number]
-                    for n in range(EDGE):
-                        factors[n] = element
+                    _pick_line(part_of(lines, to, EDGE), source_tile, picks.column[number], transposed)
+                    _fill_line(part_of(factor, to, EDGE), picks.word[number])
                 empty = False
                 if begin < end and singles:
                     singles, moved = _add_in_singles(word, lines, factor, phases, mode, moved, before, special)
@@ -212,30 +207,22 @@ def pick_tiles(
                         moved = 0
                 for phase in range(PHASES):
                     if begin < end and phases >> phase & 1:
-                        bias = exponent_bias(mode, exponent_bits, phase)
-                        for n in range(TILE):
-                            part[n] = i32(srca_part(lines[n], phase) * srcb_part(factor[n], phase))
-                            exponent = i32(i32(lines[n] >> i32(23)) & i32(255))
-                            other = i32(i32(factor[n] >> i32(23)) & i32(255))
-                            exponents[n] = zero_if(exponent == 0, max(i32(i32(exponent + other) + bias), i32(0)))
+                        _multiply(part, exponents, lines, factor, phase, exponent_bias(mode, exponent_bits, phase))
                         _add(word, part, exponents, mode, blackhole)
             if moved and (picks.ends[term] or term + 1 == last):
                 move_words(word, -moved)
                 moved = 0
             if sums and (picks.ends[term] or term + 1 == last):
-                _pack_halves(packed, word)
                 if has_sum:
+                    _pack_halves(packed, word)
                     add_bf16_tile(in_l1[result_index - start], packed)
                 else:
-                    stored = in_l1[result_index - start]
-                    for n in range(TILE):
-                        stored[n] = packed[n]
+                    _pack_halves(in_l1[result_index - start], word)
                 has_sum = True
                 empty = True
                 singles = narrow
                 moved = 0
-                for n in range(TILE):
-                    word[n] = i32(0)
+                clear_words(word)
             elif picks.ends[term]:
                 spill_any(word, spill)
         if not sums:
@@ -293,9 +280,25 @@ def _first_term(
         high = max(high, greatest[n])
     if fraction == 0 and low >= lowest and high <= highest:
         return True
-    for n in range(TILE):
-        word[n] = i32(0)
+    clear_words(word)
     return False
+
+
+@helper
+def _fill_line(out: Lanes, element: np.int32) -> None:
+    """Write the element to a whole row of a tile."""
+    for n in range(EDGE):
+        out[n] = element
+
+
+@helper
+def _multiply(part: Lanes, exponents: Lanes, lines: Lanes, factor: Lanes, phase: int, bias: np.int32) -> None:
+    """Write the products of one phase and their exponents, 0 for products with a zero."""
+    for n in range(TILE):
+        part[n] = i32(srca_part(lines[n], phase) * srcb_part(factor[n], phase))
+        exponent = i32(i32(lines[n] >> i32(23)) & i32(255))
+        other = i32(i32(factor[n] >> i32(23)) & i32(255))
+        exponents[n] = zero_if(exponent == 0, max(i32(i32(exponent + other) + bias), i32(0)))
 
 
 @helper
@@ -336,6 +339,33 @@ def _scale_line(
         out[n] = zero_if(field == 0, i32(size | i32(i32(element & i32(NEGATIVE_SIGN)) ^ flip)))
 
 
+# How a term suits singles; only that the codes differ counts.
+UNSUITABLE: Final = 0
+ADDS_NOTHING: Final = 1
+SUITS_SINGLES: Final = 2
+
+
+@helper
+def _move_down(word: Lanes, lines: Lanes, factor: Lanes, moved: int) -> tuple[int, int]:
+    """Move the exponents of the words and lines of a bf16 Dst down where singles could not hold their products. Return
+    whether the term suits singles, and `moved` as it is afterwards."""
+    lines_least, lines_greatest = range_of(lines, 0)
+    _, factor_greatest = range_of(factor, 0)
+    if lines_greatest == 0 or factor_greatest == 0:
+        return ADDS_NOTHING, moved
+    least, greatest = range_of(word, 0)
+    if moved == 0 and (greatest > FAR or lines_greatest + factor_greatest > FAR + BIAS):
+        if greatest and least + DOWN < FEEBLE:
+            return UNSUITABLE, 0
+        moved = DOWN
+        move_words(word, moved)
+    if moved:
+        if lines_least + moved < FEEBLE or lines_greatest + moved + factor_greatest > FAR + BIAS:
+            return UNSUITABLE, moved
+        move_words(lines, moved)
+    return SUITS_SINGLES, moved
+
+
 @helper
 def _add_in_singles(
     word: Lanes, lines: Lanes, factor: Lanes, phases: int, mode: int, moved: int, before: Lanes, special: Lanes
@@ -343,24 +373,12 @@ def _add_in_singles(
     """Add all phases of a term; return whether its numbers suit singles, else the words are as they were, and `moved`
     as it is afterwards: by how much exponents of the words are greater."""
     lift = 0
-    if mode == FP16:
-        lift = LIFT
     if mode == BF16:
-        least, greatest = range_of(word, 0)
-        lines_least, lines_greatest = range_of(lines, 0)
-        _, factor_most = range_of(factor, 0)
-        if lines_greatest == 0 or factor_most == 0:
-            return True, moved
-        if moved == 0 and (greatest > FAR or lines_greatest + factor_most > FAR + BIAS):
-            if greatest and least + DOWN < FEEBLE:
-                return False, 0
-            moved = DOWN
-            move_words(word, moved)
-        if moved:
-            if lines_greatest and (lines_least + moved < FEEBLE or lines_greatest + moved + factor_most > FAR + BIAS):
-                return False, moved
-            move_words(lines, moved)
+        way, moved = _move_down(word, lines, factor, moved)
+        if way != SUITS_SINGLES:
+            return way == ADDS_NOTHING, moved
     else:
+        lift = LIFT
         move_words(word, lift)
     for n in range(TILE):
         before[n] = word[n]
@@ -369,18 +387,15 @@ def _add_in_singles(
             multiply_words(word, lines, factor, phase, lift << 23, mode, special)
             if moved:
                 cut_words(word, moved)
-    any_special = i32(0)
-    for n in range(LANES):
-        any_special = i32(any_special | special[n])
-        special[n] = i32(0)
-    if any_special != 0:
+    is_special = take_special(special)
+    if is_special:
         for n in range(TILE):
             word[n] = before[n]
         if moved:
             move_words(lines, -moved)
     if lift:
         move_words(word, -lift)
-    return any_special == 0, moved
+    return not is_special, moved
 
 
 @helper

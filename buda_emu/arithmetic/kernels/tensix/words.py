@@ -99,6 +99,13 @@ def store_word(word: np.int32, mode: int) -> np.int32:
 
 
 @helper
+def clear_words(words: Lanes) -> None:
+    """Write zeros to a tile's words."""
+    for n in range(TILE):
+        words[n] = i32(0)
+
+
+@helper
 def load_words(words: Lanes, image: Lanes, mode: int) -> None:
     """Write the words of a tile's Dst image."""
     for n in range(TILE):

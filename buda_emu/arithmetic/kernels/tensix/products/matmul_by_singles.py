@@ -32,8 +32,9 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     FP32,
     TILE,
     Index,
+    Lanes,
     Tensor,
-    i32,
+    clear_words,
     load_words,
     store_words,
     words_at,
@@ -158,14 +159,8 @@ def matmul_by_singles(
                 active[place] = begin <= number < end
                 if active[place]:
                     word = part_of(panel, place * TILE, TILE)
-                    least = INFINITE
-                    greatest = 0
-                    if fresh:
-                        for n in range(TILE):
-                            word[n] = i32(0)
-                    else:
-                        load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
-                        least, greatest = range_of(word, 0)
+                    image = dst[entry, part * per_slice + number].view(np.int32)
+                    least, greatest = _load(word, image, mode, fresh)
                     beyond = greatest > 0 and (
                         least + moved < floor or greatest + moved > MOST_WORD or greatest == INFINITE
                     )
@@ -249,11 +244,7 @@ def matmul_by_singles(
                 if active[place]:
                     word = part_of(panel, place * TILE, TILE)
                     number = (top + place // (right - left)) * cols + left + place % (right - left)
-                    if above:
-                        move_words(word, -above)  # zeros become 0
-                    if offset:
-                        move_words(word, -offset)
-                    store_words(dst[entry, part * per_slice + number].view(np.int32), word, mode)
+                    _store(dst[entry, part * per_slice + number].view(np.int32), word, above, offset, mode)
 
 
 def room_for(start: int, stop: int, rows: int, cols: int) -> int:
@@ -269,6 +260,26 @@ def panel_of(items: int, rows: int, cols: int) -> tuple[int, int]:
 
 
 _panel: Final = helper(panel_of)
+
+
+@helper
+def _load(word: Lanes, image: Lanes, mode: int, fresh: bool) -> tuple[int, int]:
+    """Write the words of a tile of Dst, zeros with `fresh`, and return the range of their exponents."""
+    if fresh:
+        clear_words(word)
+        return INFINITE, 0
+    load_words(word, image, mode)
+    return range_of(word, 0)
+
+
+@helper
+def _store(image: Lanes, word: Lanes, above: int, offset: int, mode: int) -> None:
+    """Write the words of a tile to Dst, with the exponents that Dst has."""
+    if above:
+        move_words(word, -above)  # zeros become 0
+    if offset:
+        move_words(word, -offset)
+    store_words(image, word, mode)
 
 
 @helper
