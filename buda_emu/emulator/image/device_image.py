@@ -131,7 +131,7 @@ class DeviceImage:
         them by reference."""
         names = self._tensors_by_queue()
         initial = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
-        return frozenset(queue.name for name, queue in initial if self._is_mapped(name, queue))
+        return frozenset(queue.name for name, queue in initial if self._can_stay_in_file(name, queue))
 
     @property
     def between_queues(self) -> frozenset[str]:
@@ -143,7 +143,7 @@ class DeviceImage:
         outputs = self.model.by_queue
         return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
 
-    def _is_mapped(self, name: str, queue: Queue) -> bool:
+    def _can_stay_in_file(self, name: str, queue: Queue) -> bool:
         """Return whether the tensor of that name is large and lies in the archive uncompressed, in a format whose
         elements are not raw words: then it can stay in the file."""
         entry = self.tensors[name]
@@ -154,7 +154,7 @@ class DeviceImage:
 
     def _map_tensor(self, name: str, queue: Queue) -> Any:
         """Return a tensor by reference, or None where it has to be read."""
-        if not self._is_mapped(name, queue):
+        if not self._can_stay_in_file(name, queue):
             return None
         entry = self.tensors[name]
         data = self._archive.map_member(entry.member)

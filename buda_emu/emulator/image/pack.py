@@ -272,7 +272,8 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
             values = _as_float32(words)
         with np.errstate(all="ignore"):
             entries = [pack_entry(tiles, layout) for tiles in tilize(values, layout.blocking.tile_dim, layout.megarow)]
-        yield from (entry[cell].data for cell in range(layout.blocking.cells) for entry in entries)
+        for cell in range(layout.blocking.cells):
+            yield from (entry[cell].data for entry in entries)
         return
 
     def read(t: int, rows: slice, columns: slice) -> NDArray[np.float32]:

@@ -1,6 +1,7 @@
 """Several sets of a model's inputs in one array of each input."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def split_into_rounds(
 
 def queues_of(io: ModelIo, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """Return the entries of all sets, by queue. Raises HostError as `split_into_rounds` and `ModelIo.queues`."""
-    parts = [io.queues(arrays_of_set) for sets in split_into_rounds(io, arrays, 1) for arrays_of_set in sets]
+    parts = [io.queues(arrays_of_set) for arrays_of_set in chain.from_iterable(split_into_rounds(io, arrays, 1))]
     return {name: join_sets([part[name] for part in parts]) for name in parts[0]}
 
 

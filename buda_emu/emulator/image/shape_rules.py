@@ -4,6 +4,7 @@ other value when the model is called."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -260,7 +261,7 @@ class ShapeRule:
 
 def deciding_inputs(rules: Sequence[ShapeRule]) -> dict[str, DecidingInput]:
     """Return the inputs that decide shapes, by label."""
-    return {entry.label: entry for rule in rules for entry in rule.inputs}
+    return {entry.label: entry for entry in chain.from_iterable(rule.inputs for rule in rules)}
 
 
 def fill_by_rules(rules: Sequence[ShapeRule], label: str, array: "Array") -> "Array":

@@ -5,6 +5,7 @@ import io
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -377,7 +378,7 @@ def _prestride(name: str, array: Array, transform: Transform) -> Array:
     stride = transform.stride_height or 0
     if array.dtype.name not in ("float16", "float32", "float64", "bfloat16"):
         raise HostError(f"{name}: Prestride takes floats, not {array.dtype}")
-    offsets = [(x, y) for y in range(stride) for x in range(stride)]
+    offsets = [(x, y) for y, x in product(range(stride), repeat=2)]
     return prestride(array.reshape(expand_shape(array.shape)).astype(np.float32), stride, offsets)
 
 

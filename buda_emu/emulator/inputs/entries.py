@@ -139,7 +139,7 @@ class ProgramWalk:
         """Forget the executes that the program before it left incomplete."""
         self._gathered.begin_run()
 
-    def variable_written(self, text: str, variables: Variables) -> None:
+    def follow_variable(self, text: str, variables: Variables) -> None:
         """Ignore the write: pointers are evaluated where they are used."""
 
     def allocate(self, queue: str) -> None:

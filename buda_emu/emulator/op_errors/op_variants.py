@@ -192,7 +192,9 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
 
 def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
     """Return the op and the kernels without the causes of all chosen switches."""
-    fields = {name: value for switch in chosen for name, value in switch.fields.items()}
+    fields: dict[str, Any] = {}
+    for switch in chosen:
+        fields.update(switch.fields)
     fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
     exact = any(switch.exact for switch in chosen)
     if exact:

@@ -73,7 +73,7 @@ class Machine(Protocol):
         """Run a graph with settings evaluated from `variables`."""
         ...
 
-    def variable_written(self, text: str, variables: Variables) -> None:
+    def follow_variable(self, text: str, variables: Variables) -> None:
         """Move the pointers of queues whose settings name the variable `text`, as a varinst has just written it
         (NETLIST 4.3 propagation)."""
         ...
@@ -285,7 +285,7 @@ class Interpreter:
             current = 0
         args = tuple(self.variables.value(text) for text in instruction.args)
         self.variables.assign(instruction.out, wrap32(opcode.result(current, args)))
-        self._machine.variable_written(instruction.out, self.variables)
+        self._machine.follow_variable(instruction.out, self.variables)
 
 
 class CompleteEpoch(NamedTuple):

@@ -94,7 +94,7 @@ class _Walk:
             temporal = epoch.temporal
             self.epochs.setdefault(temporal.id, Epoch(self.program, temporal, epoch.executes)).runs += 1
 
-    def variable_written(self, text: str, variables: Variables) -> None:
+    def follow_variable(self, text: str, variables: Variables) -> None:
         """Ignore the write: pointers of queues do not change times."""
 
     def allocate(self, queue: str) -> None:

@@ -8,6 +8,7 @@ netlist have their places, so more cores take another netlist.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Netlist
@@ -110,7 +111,7 @@ def sensitivity(netlist: Netlist, run: PerfRun, model: Model = "fitted", progres
 
 def _reason_to_leave_out(resource: Resource, reports: Sequence[EpochReport]) -> str:
     """Return why a resource cannot change any cycles; "" if it may."""
-    edges = [edge for report in reports for edge in report.edges]
+    edges = list(chain.from_iterable(report.edges for report in reports))
     if resource.word == "ethernet" and not any(edge.crosses for edge in edges):
         return "nothing crosses chips"
     if resource.word == "host" and not any(edge.memory == "host" for edge in edges):

@@ -15,7 +15,7 @@ class Recorder:
     def execute(self, instruction, variables):
         self.calls.append((instruction.graph, dict(variables.snapshot())))
 
-    def variable_written(self, text, variables):
+    def follow_variable(self, text, variables):
         self.calls.append((text, variables.value(text)))
 
     def allocate(self, queue):

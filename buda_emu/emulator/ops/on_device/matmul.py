@@ -17,7 +17,7 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import TRANSPOSE
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.emulator.ops import matmul_sparse
 from buda_emu.emulator.ops.base import PlannedOp
-from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_in_l1, tail_sources
+from buda_emu.emulator.ops.on_device.accumulation import Accumulation, Block, require_in_l1, tail_sources
 from buda_emu.emulator.ops.on_device.base import (
     DeviceCall,
     DeviceOp,
@@ -350,13 +350,9 @@ def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces
     product = Product(rows=rows, inner=inner, cols=cols, faces=faces, fidelity=call.fidelity)
     dst = around.units.room(entries, t // z * rows * cols)
     ends = np.arange(1, inner + 1) % op.attributes.u_kt == 0
-    blocks = [
-        block
-        for s in range(z)
-        for block in around.blocks(
-            _every(in0, t, rows * inner, s, z), _every(in1, t, inner * cols, s, z), product, ends
-        )
-    ]
+    blocks: list[Block] = []
+    for s in range(z):
+        blocks += around.blocks(_every(in0, t, rows * inner, s, z), _every(in1, t, inner * cols, s, z), product, ends)
     return lambda start, stop: around.run(blocks, dst, start, stop)
 
 

@@ -69,7 +69,7 @@ class Epochs:
             if isinstance(channel, Fifo):
                 channel.ring.local = channel.ring.local_base
 
-    def variable_written(self, text: str, variables: Variables) -> None:
+    def follow_variable(self, text: str, variables: Variables) -> None:
         """Propagate a varinst to queues seen in this run whose settings have the same text (NETLIST 4.3)."""
         channels = self._memory.channels
         for name, prepared in self._seen.items():

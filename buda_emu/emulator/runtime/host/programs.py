@@ -254,7 +254,7 @@ class Programs:
         variables = self._interpreter.variables
         variables.value(name)
         variables.assign(name, wrap32(value))
-        self._epochs.variable_written(name, variables)
+        self._epochs.follow_variable(name, variables)
 
     @property
     def standing(self) -> Standing:

@@ -112,7 +112,7 @@ class MovingPaths:
         """Move ops to `places` and return the edges that this touches, None if no edge does. Links whose load changes
         by at most `few` cycles are left as they are. Ops must stand on cores of the chip. Call `keep` or `take_back`
         before anything else."""
-        moved = sorted({number for name in places for number in self.near.get(name, ())})
+        moved = sorted(set[int]().union(*(self.near.get(name, ()) for name in places)))
         if not moved:
             return None
         before = {name: self.at(name) for name in places}
@@ -263,7 +263,9 @@ class _EdgeArrays:
         routers = self._chip.noc_grid[0] * self._chip.noc_grid[1]
         into, out = rates.memory_ports
         block = [(rates.link, LINKS), (rates.port, 2 * _PORTS), (into, _PORTS), (out, _PORTS)]
-        chip_rates = [rate for rate, count in block for _ in range(count * routers)]
+        chip_rates: list[float] = []
+        for rate, count in block:
+            chip_rates += [rate] * (count * routers)
         return np.array(chip_rates * len(self._blocks) + [rates.ethernet] * len(self._crossings), np.float64)
 
     def _far_ports(self, edge: Flow, other: Op | Queue) -> int:

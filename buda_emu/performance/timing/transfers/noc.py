@@ -10,6 +10,7 @@ core is assumed to read the rows and columns of its producer at the same relativ
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final, Literal, NamedTuple
 
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -224,13 +225,14 @@ def shared_grid(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
     """Return rows and columns of the group of the op's cores that needs the same data of an operand, in a grid of that
     size."""
     rows, columns = grid
-    is_broadcast = operand in dict(op.attributes.kernel_broadcast) or operand in dict(
-        op.attributes.kernel_broadcast_per_t
-    )
-    product = op.has("inner dimension")
-    return rows if is_broadcast or (product and operand == 1) else 1, columns if is_broadcast or (
-        product and operand == 0
-    ) else 1
+    if operand in dict(op.attributes.kernel_broadcast) or operand in dict(op.attributes.kernel_broadcast_per_t):
+        return grid
+    if op.has("inner dimension"):
+        if operand == 0:  # its rows of tiles are those of a row of cores
+            return 1, columns
+        if operand == 1:
+            return rows, 1
+    return 1, 1
 
 
 @lru_cache(1 << 12)
@@ -244,12 +246,9 @@ def sharing_groups(
         for left in range(0, grid[1], wide):
             rows = range(top, top + tall)
             columns = range(left, left + wide)
-            cells = tuple(row * grid[1] + column for row in rows for column in columns)
-            shares = [
-                (row * far[1] + column, down * across)
-                for row, down in _overlaps(rows, grid[0], far[0])
-                for column, across in _overlaps(columns, grid[1], far[1])
-            ]
+            cells = tuple(row * grid[1] + column for row, column in product(rows, columns))
+            overlaps = product(_overlaps(rows, grid[0], far[0]), _overlaps(columns, grid[1], far[1]))
+            shares = [(row * far[1] + column, down * across) for (row, down), (column, across) in overlaps]
             groups.append((cells, tuple(shares)))
     return tuple(groups)
 
@@ -282,9 +281,10 @@ def _rectangle(
     down, across = (columns, rows) if transposed else (rows, columns)
     if min(top, left) < 0 or top + down > len(ys) or left + across > len(xs):
         return None
+    places = product(range(rows), range(columns))
     if transposed:
-        return Cells(grid, [(xs[left + r], ys[top + c]) for r in range(rows) for c in range(columns)])
-    return Cells(grid, [(xs[left + c], ys[top + r]) for r in range(rows) for c in range(columns)])
+        return Cells(grid, [(xs[left + row], ys[top + column]) for row, column in places])
+    return Cells(grid, [(xs[left + column], ys[top + row]) for row, column in places])
 
 
 def buffers_of(queue: Queue, chip: Device) -> Cells | None:

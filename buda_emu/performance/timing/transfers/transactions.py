@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 from math import ceil, hypot
 from typing import Final, Literal, get_args
 
@@ -191,7 +192,7 @@ def traffic_of(transactions: Transactions, chip: Device) -> Traffic:
     for x, y in sorted(places):
         if not (0 <= x < columns and 0 <= y < rows):
             raise HostError(f"transactions: {x}-{y} is outside of the NoC of {chip.name}, {columns} x {rows}")
-    banks = frozenset(core for channel in chip.dram_cores for core in channel)
+    banks = frozenset(chain.from_iterable(chip.dram_cores))
     if transactions.kind in ("read", "write"):
         return _unicast_traffic(
             transactions.cores,
@@ -207,8 +208,8 @@ def traffic_of(transactions: Transactions, chip: Device) -> Traffic:
 
 def is_with_dram(transactions: Transactions, chip: Device) -> bool:
     """Return whether a partner of transactions is a DRAM core."""
-    banks = frozenset(core for channel in chip.dram_cores for core in channel)
-    return any(partner in banks for partners in transactions.partners for partner in partners)
+    banks = frozenset(chain.from_iterable(chip.dram_cores))
+    return not banks.isdisjoint(chain.from_iterable(transactions.partners))
 
 
 @lru_cache(256)
