@@ -216,8 +216,8 @@ def run_timeline(
             if busy[unit] or head[unit] == unit_first[unit + 1]:
                 continue
             task = unit_tasks[head[unit]]
-            first = wait_first[task]
-            last = wait_first[task + 1]
+            first = int(wait_first[task])
+            last = int(wait_first[task + 1])
             blocked = _blocking_object(first, last, wait_object, wait_count, takes, level, total_given)
             if blocked != NOBODY:
                 held_by[task] = blocked

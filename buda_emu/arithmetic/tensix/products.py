@@ -26,7 +26,7 @@ from buda_emu.spec.formats import Family
 from buda_emu.spec.precision import PHASES
 
 _DROP: Final[Mapping[DstMode, int]] = MappingProxyType({"fp32": 0, "bf16": 16, "fp16": 13})
-"""Bits of a fraction of 23 that Dst does not hold."""
+"""Bits of a fraction of 23 that Dst does not hold (2.3 step 6)."""
 
 
 @dataclass(frozen=True, slots=True)

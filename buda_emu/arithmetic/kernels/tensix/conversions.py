@@ -190,6 +190,8 @@ def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uin
             size = U(total & _MAGNITUDE)
             code = U(U(U(size + U(0xFFF)) + U(U(size >> U(13)) & U(1))) >> U(13))
             code = min(U(code - U(112 << 10)), U(0x7FFF))
+            # Exponent 0 is a zero. What is smaller becomes the last code, and so does an exact zero where the old datum
+            # was large (DEVICE_NUMERICS 4.6).
             if U(size >> U(23)) == U(112):
                 code = U(0)
             if U(size >> U(23)) < U(112):
@@ -229,7 +231,7 @@ def _fp16_as_single(code: Any) -> Any:
     return U(U(U(code & U(0x8000)) << U(16)) | wide)
 
 
-# What Float32 is unpacked to; only that the codes differ counts.
+# What Float32 is unpacked to (DEVICE_NUMERICS 1.2); only that the codes differ counts.
 TO_TF32: Final = 0
 TO_BF16: Final = 1
 TO_FP16: Final = 2
@@ -323,6 +325,7 @@ _FLUSH: Final = 4
 
 
 _SMALLEST_HALF: Final = 0x04000000  # the least normal fp16, in the upper half of a word: exponent 1
+# Wormhole's kernel sets a threshold for outputs of family A: exponents below 113 have no room (4.2).
 _TF32: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=HIDDEN)
 _TF32_FOR_FP16: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=113 << 23)
 

@@ -59,7 +59,7 @@ BLOCKS: Final = 0
 HALVES: Final = 1
 WORDS: Final = 2
 
-ROOM: Final = 8 * TILE
+ROOM: Final = 8 * TILE  # seven tiles, from a cache line on
 LEAST: Final = 24  # exponents of a first term, with room below for the later phases
 MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
 LEAST_FP16: Final = 6  # the same two for fp16, whose exponents have 5 bits

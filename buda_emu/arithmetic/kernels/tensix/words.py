@@ -41,9 +41,6 @@ ROUNDING: Final = {BF16: (0x8000, -0x10000), FP16: (0x1000, -0x2000), FP32: (0, 
 
 i32: Final = np.int32
 
-# A helper that loops call for each datum returns in one place, after `if`s that assign: that becomes vector code. With
-# two returns, ELWMUL and ELWADD took five times as long.
-
 
 class Setting(NamedTuple):
     """The settings of the matrix unit for floats: a Dst of `mode`; exponents of 5 bits for operands of family A, 8 for
@@ -55,7 +52,7 @@ class Setting(NamedTuple):
 
 
 @helper
-def zero_if(condition: bool, word: np.int32) -> np.int32:
+def zero_if(condition: bool | np.bool_, word: np.int32) -> np.int32:
     """Return 0 where the condition holds, else the word: a choice between two values, which becomes vector code."""
     if condition:
         word = i32(0)

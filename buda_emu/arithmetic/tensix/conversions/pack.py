@@ -38,7 +38,7 @@ def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.ui
     exponent = groups >> 7 & ((1 << exponent_bits) - 1)
     significand = np.where(exponent == 0, 0, 128) | groups & 127
     shared = exponent.max(axis=-1)
-    # From a distance of 8 on nothing is left: the significand is less than half a unit.
+    # From a distance of 8 on nothing is left: the significand is less than half a unit (4.5).
     distance = np.minimum(shared[..., np.newaxis] - exponent, 8)
     magnitude = np.minimum((significand + (1 << distance)) >> (distance + 1), _TOP)
     magnitude = np.where(distance >= 8, 0, magnitude) >> (7 - spec.mantissa_bits)
@@ -185,6 +185,7 @@ class Packed(NamedTuple):
 
 _DATUM_TYPE: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 _INTEGER_LIMITS: Final = {"Int8": 127, "UInt8": 255, "UInt16": 65535}
+"""Largest magnitudes (4.2)."""
 
 
 def pack(
@@ -232,6 +233,7 @@ def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole
         value = dst
         if held_as == "Bfp8":
             magnitude = dst & np.uint32(0x7FFF)
+            # Rounding clamps to the last number of E5M6, whose exponent 31 is an ordinary one (4.2).
             rounded = np.where(magnitude > 0x7FF7, np.uint32(0x7FF0), (magnitude + np.uint32(8)) & np.uint32(0xFFF0))
             value = dst & np.uint32(0x8000) | rounded
         return np.where(value & np.uint32(0x7C00) == 0, np.uint32(0), value)
@@ -277,8 +279,11 @@ def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
         return _without_exponent_0(_rounded_to_e8m6(word >> np.uint32(16)))
     if held_as == "Tf32":
         rounded = (word + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
-        # Wormhole's kernel sets a threshold under which the narrow exponent has no room.
-        least = 1 if core == "blackhole" else FAMILY_SHIFT + 1
+        # Wormhole's kernel sets a threshold under which the narrow exponent has no room (4.2); Blackhole's packer needs
+        # none (7).
+        least = FAMILY_SHIFT + 1
+        if core == "blackhole":
+            least = 1
         return np.where(rounded >> np.uint32(23) & np.uint32(255) < least, np.uint32(0), rounded)
     raise UnsupportedError(f"Dst in fp32 to intermediate {held_as}: the packer has no such conversion")
 
@@ -329,8 +334,9 @@ def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
 
 
 def _to_e4m3(half: U32) -> U32:
-    """Convert fp16 patterns to `s e4 m3`: too small is a signed zero, too large the last code, the fraction is cut."""
-    exponent = (half >> np.uint32(10) & np.uint32(31)).astype(np.int32)
+    """Convert fp16 patterns to `s e4 m3`: too small is a signed zero, too large the last code, the fraction is cut
+    (4.4)."""
+    exponent = (half >> np.uint32(10) & np.uint32(31)).astype(np.int32)  # its bias is 15, that of four bits 7
     code = (exponent - 8).astype(np.uint32) << np.uint32(3) | half >> np.uint32(7) & np.uint32(7)
     code = np.where(exponent <= 8, np.uint32(0), np.where(exponent >= 24, np.uint32(0x7F), code))
     return half >> np.uint32(8) & np.uint32(0x80) | code
@@ -390,6 +396,8 @@ def _add_fp16(old: U32, new: U32) -> U32:
     half = 0x1000
     up = (lower > half) | ((lower == half) & (upper & 1 != 0))
     code = np.minimum((exponent << 10 | upper) + up, 0x7FFF)
+    # What is too small for fp16 becomes the last code, as on the chip, and so does an exact zero where the old datum
+    # was large (4.6).
     code = np.where(exponent == 0, 0, np.where(exponent < 0, 0x7FFF, code)).astype(np.uint32)
     cancelled = np.where(old >> np.uint32(10) & np.uint32(31) >= 30, np.uint32(0x7FFF), np.uint32(0))
     return sign | np.where(total & np.uint32(MAGNITUDE) == 0, cancelled, code)

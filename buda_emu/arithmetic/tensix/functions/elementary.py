@@ -84,6 +84,7 @@ HALF: Final = 0x3F000000
 MINUS_HALF: Final = 0xBF000000
 TWO: Final = 0x40000000
 
+# Coefficients that the kernels load: bytes of LUT8, halves of LUT16 (DEVICE_NUMERICS 3.3).
 SIGMOID: Final = lut16(
     (0x33D9, 0x32F4, 0x318A, 0x300A, 0x2A35, 0x7C00), (0x9018, 0x23C8, 0x2BAA, 0x3027, 0x34CC, 0x37FF), 2, retain=True
 )
@@ -126,7 +127,8 @@ def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
 
 
 def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B) -> V:
-    """Compute 1 / |x| by Newton's steps on the significand."""
+    """Compute 1 / |x| by Newton's steps on the significand, from the estimate `constant` (3.3; on
+    Wormhole 1 / ln 2)."""
     v = u.merge(x, FRACTION, 0xBF000000)  # in (-1, -0.5]
     r = multiply(u, u.fma(v, constant, TWO), constant)
     for _ in range(iterations - 1):
@@ -149,6 +151,7 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute e^x as the kernel of Wormhole does."""
     if approximate:
         return exp_approximate(u, x)
+    # The kernel's offset, 0.863281, is loaded as its upper 16 bits (3.3): 0.859375.
     return exp_exact(u, x, 0x3F56594B, 0x3F5C0000, 0x3FB8AA3B)
 
 
@@ -158,14 +161,15 @@ def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) ->
     field = u.shift_right(a, 23)
     a = u.select(u.less(field, 127), a, u.merge(a, FRACTION, HALF))
     y = u.fma(a, u.fma(a, slope, offset), ONE)
-    for k in range(8):
+    for k in range(8):  # the kernel squares at most 8 times (3.3)
         y = u.select(u.less(field, 127 + k), y, multiply(u, y, y))
     return u.select(u.negative(x), inverse(u, y, 3, constant), y)
 
 
 def exp_approximate(u: VectorUnit[V], x: V) -> V:
     """Compute e^x by writing x / ln 2 to the place of the exponent."""
-    y = u.greater(x, 0xC2B10000)  # -88.5
+    y = u.greater(x, 0xC2B10000)  # -88.5: near it the result is a denormal, stored as 0; below it |t| would grow again
+    # 256 / ln 2, and 127 * 256 less a constant of the kernel: an integer whose upper byte is the exponent field.
     t = u.fma(y, 0x43B8AA3B, 0x46FDE9A3)
     return u.shift_left(u.to_integer(u.bit_and(t, MAGNITUDE), 65535), 15)
 
@@ -175,7 +179,7 @@ def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
     if approximate:
         return u.shift_right(u.add(x, ONE), 1)
     half = multiply(u, x, MINUS_HALF)
-    r = u.subtract(0x5F370000, u.shift_right(x, 1))
+    r = u.subtract(0x5F370000, u.shift_right(x, 1))  # an estimate of 1 / sqrt x, which two of Newton's steps improve
     for _ in range(2):
         r = multiply(u, u.fma(multiply(u, r, r), half, 0x3FC00000), r)
     return u.select(u.equal(x, 0), x, multiply(u, r, x))
@@ -222,7 +226,7 @@ def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
     return plus(u, plus(u, product, table(u, GELU_DERIVATIVE, x)), HALF)
 
 
-def _terms(series: tuple[int, ...], approximate: bool) -> tuple[int, ...]:
+def terms_of(series: tuple[int, ...], approximate: bool) -> tuple[int, ...]:
     """Return the coefficients of a series that the kernel sums up: fewer where it approximates."""
     if approximate:
         return series[:APPROXIMATE_TERMS]
@@ -232,14 +236,14 @@ def _terms(series: tuple[int, ...], approximate: bool) -> tuple[int, ...]:
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the sine, with the argument reduced to [-pi/2, pi/2]."""
     v, odd = _reduce(u, x)
-    o = sine_series(u, v, _terms(SINE, approximate), product=True)
+    o = sine_series(u, v, terms_of(SINE, approximate), product=True)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the cosine, with the argument reduced to [-pi/2, pi/2]."""
     v, odd = _reduce(u, x)
-    o = cosine_series(u, v, _terms(COSINE, approximate))
+    o = cosine_series(u, v, terms_of(COSINE, approximate))
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
@@ -272,9 +276,9 @@ def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
 
     The chip rounds stochastically here; this is the deterministic choice (6.3 states the bound).
     """
-    v = multiply(u, x, 0x3EA2F983)
+    v = multiply(u, x, 0x3EA2F983)  # 1 / pi
     w = u.to_integer(v, 32767)
-    v = multiply(u, minus(u, v, u.to_float(w)), 0x40490FDB)
+    v = multiply(u, minus(u, v, u.to_float(w)), 0x40490FDB)  # pi
     return v, u.equal(u.bit_and(w, 1), 1)
 
 

@@ -50,6 +50,7 @@ def _of_the_unit(value: float) -> int:
     return single(float(np.float16(value)))
 
 
+# Constants of Grayskull's kernels (DEVICE_NUMERICS 3.4); there is no simulator to compare with.
 EXP_SLOPE: Final = _of_the_unit(0.8369)
 INVERSE: Final = _of_the_unit(1.4424)
 LN2: Final = _of_the_unit(0.6929)
@@ -66,6 +67,7 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
     if not approximate:
         return wormhole.exp_exact(u, x, EXP_SLOPE, single(0.8634), INVERSE)
     v = u.fma(x, INVERSE, single(192.0))
+    # The kernel adds 0xBD3F to the upper half of the pattern: less 0x4300, the exponent of 192, plus 0x003F (3.4).
     y = u.shift_left(u.add(v, 0xBD3F0000), 7)
     y = u.select(u.negative(minus(u, x, single(-42.0))), 0, y)
     return u.select(u.negative(minus(u, x, single(89.0))), y, INFINITY)
@@ -120,17 +122,13 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the sine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
-    terms = wormhole.SINE
-    if approximate:
-        terms = terms[: wormhole.APPROXIMATE_TERMS]
+    terms = wormhole.terms_of(wormhole.SINE, approximate)
     return multiply(u, wormhole.sine_series(u, minus(u, x, PI), terms, product=False), MINUS_ONE)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the cosine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
-    terms = wormhole.COSINE
-    if approximate:
-        terms = terms[: wormhole.APPROXIMATE_TERMS]
+    terms = wormhole.terms_of(wormhole.COSINE, approximate)
     return multiply(u, wormhole.cosine_series(u, minus(u, x, PI), terms), MINUS_ONE)
 
 

@@ -22,8 +22,8 @@ _FRACTION: Final = U(FRACTION)
 _HIDDEN: Final = U(HIDDEN)
 _SIGN: Final = U(SIGN)
 _MAGNITUDE: Final = U(MAGNITUDE)
-_NAN: Final = U(0x7FC00000)
-_NAN_SEED: Final = U(0x7F800001)
+_NAN: Final = U(0x7FC00000)  # the only one of Blackhole
+_NAN_SEED: Final = U(0x7F800001)  # ORed into Wormhole's NaNs, which it calculates on with (3.1 step 2)
 _ONE: Final = U(0x3F800000)
 _TWO_TO_26: Final = U(0x4C800000)
 
@@ -116,6 +116,7 @@ def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
     ex = exponent(x)
     ey = exponent(y)
     ez = exponent(z)
+    # 382 = 255 + 127: the product overflows. Up to 2^-125 a result may have been flushed or rounded as a subnormal.
     return max(max(ex, ey), ez) == I(255) or I(ex + ey) >= I(382) or U(out & _MAGNITUDE) <= U(0x01000000)
 
 
@@ -177,7 +178,7 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
     length = I(0)
     while (I(abs(total)) >> length) != 0:
         length = I(length + 1)
-    er = I(er + length - 27)
+    er = I(er + length - 27)  # the leading one belongs at bit 26 (3.1 step 6)
     if er > I(0):
         return round_sum(total, I(er - length + 27), blackhole)
     return _below_normal(U(abs(total)), I(length - 26), U(total) & _SIGN)

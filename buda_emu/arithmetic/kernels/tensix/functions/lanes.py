@@ -40,7 +40,7 @@ def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
     elif mode == FP16:
         for i in range(_ROW):
             d = dst[i]
-            wide = U(U(U(d & U(0x7FFF)) << U(13)) + U(0x38000000))
+            wide = U(U(U(d & U(0x7FFF)) << U(13)) + U(0x38000000))  # exponents are 112 more in a single
             small = U(U(d & U(0x3FF)) << U(13))
             if U(d & U(0x7C00)) == U(0):
                 wide = small
@@ -62,7 +62,7 @@ def store_row(lanes: Any, place: Any, mode: int, keep: Any, mask: Any, dst: Any)
             x = lanes[place + i]
             size = U(x & _MAGNITUDE)
             code = U(U(size - U(0x38000000)) >> U(13))
-            if size < U(0x38800000):
+            if size < U(0x38800000):  # exponent 113, fp16's 1; and 144, above its 31 (3.2)
                 code = U(0)
             if size >= U(0x48000000):
                 code = U(0x7FFF)

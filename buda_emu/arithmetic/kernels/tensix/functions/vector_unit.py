@@ -32,7 +32,7 @@ Image = NDArray[np.uint32]
 U = np.uint32
 I = np.int32  # noqa: E741
 _SIGN: Final = U(SIGN)
-_ONE: Final = U(0x3F800000)
+_ONE: Final = U(0x3F800000)  # the bits of the single 1.0
 _ROW: Final = np.uint64(LANES)
 
 

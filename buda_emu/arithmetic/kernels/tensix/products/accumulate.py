@@ -30,7 +30,9 @@ def exponent_bias(mode: int, exponent_bits: int, phase: int) -> np.int32:
     """Return the number that is added to the exponents of two operands whose exponent fields have 5 or 8 bits (2.1)."""
     bias = -127
     if exponent_bits == 5:
-        bias = 97 if mode == FP32 else -15
+        bias = -15
+        if mode == FP32:  # 112 more: exponents of 8 bits from here on
+            bias = 97
     return i32(bias - shift_of(phase))
 
 
@@ -48,7 +50,7 @@ def accumulate_narrow(
     if x == 0:
         n = i32(0)
     common = max(x, max(x0, x1))
-    distance = min(i32(common - x), i32(20))
+    distance = min(i32(common - x), i32(20))  # from 12 on nothing is left of 11 bits
     n = shift_right(i32(n + i32(shift_left(i32(1), distance) >> i32(1))), distance)
     sign = i32(word >> i32(31))
     n = i32(i32(n ^ sign) - sign)
@@ -96,7 +98,7 @@ def accumulate_wide(
     if x == 0:
         n = i32(0)
     common = max(x, max(x0, x1))
-    distance = min(i32(common - x), i32(25))
+    distance = min(i32(common - x), i32(25))  # from there on nothing is left of 24 bits
     n = shift_right(i32(n + i32(shift_left(i32(1), distance) >> i32(1))), distance)
     sign = i32(word >> i32(31))
     n = i32(i32(n ^ sign) - sign)

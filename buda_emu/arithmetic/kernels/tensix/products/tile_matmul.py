@@ -165,7 +165,8 @@ def _term(p: np.int32, q: np.int32, distance: np.int32) -> np.int32:
 
 _NO_ENDS: Final = np.zeros(0, np.bool_)
 _MOVED: Final = (-48, -96, 48)
-"""What is added to exponents, one after the other, of tiles whose numbers are too large or too small for singles."""
+"""What is added to exponents, one after the other, of tiles whose numbers are too large or too small for singles: even,
+as `Traversal.moved` has to be, and apart by less than the range that singles serve, so that the ranges overlap."""
 
 
 def matmul_tiles(start: int, stop: int, dst: Tensor, product: Product, fresh: bool = False) -> None:
