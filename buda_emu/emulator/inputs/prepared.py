@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from buda_emu.emulator.inputs.feed import Feed
 
 
-_ROOM = "V208"
-_SHAPE = "V179"
+_ROOM = "V208"  # a queue is too small for the inputs of an execute
+_SHAPE = "V179"  # shapes do not fit an op
 
 
 def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 CACHE_LINE: Final = 64  # bytes; kernels are slower where vectors straddle two
 LARGE_PAGE: Final = 2 << 20  # of the machines where there is more than one size
 SMALL_PAGE: Final = 4 << 10  # smaller pieces come from the allocator
-_SHEET_BYTES: Final = 4 * LARGE_PAGE
+_SHEET_BYTES: Final = 4 * LARGE_PAGE  # mapped at once, for pieces smaller than a large page
 
 
 class _Memory(np.ndarray[tuple[int], np.dtype[np.uint8]]):

@@ -42,6 +42,7 @@ _WIDER: Final = {
     "Float16": ("Float32",),
 }
 _LARGEST: Final = {"Int8": 127, "UInt8": 255, "UInt16": 65535, "Float16": 131008.0, "Lf8": 114688.0, "Fp8_e4m3": 480.0}
+"""The largest magnitudes of formats; the largest exponent of floats is an ordinary one on the chip (FORMATS 3)."""
 
 
 @dataclass(frozen=True)

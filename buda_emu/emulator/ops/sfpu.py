@@ -36,6 +36,7 @@ class Region(NamedTuple):
 
 
 _REGIONS: Final = {"rc": Region(32, 32), "r": Region(4, 32), "c": Region(32, 16)}
+"""By vector mode: `r` is two passes over the upper faces, `c` the left faces (OPS 5.2)."""
 
 
 @dataclass(frozen=True, slots=True)

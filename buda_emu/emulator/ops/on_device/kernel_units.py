@@ -66,6 +66,7 @@ def _source(words: Words) -> RegisterOperand:
 
 
 _WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
+"""Masks of the bits of a Float32 that a register of the format holds (DEVICE_NUMERICS 1.2)."""
 
 
 def _spill_key(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:

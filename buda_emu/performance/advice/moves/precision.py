@@ -35,6 +35,7 @@ LOWER_FIDELITY: Final = Move(
 )
 
 
+# With exponents of the same family, so that only precision is lost.
 _NARROWER: Final = {"Float32": "Float16_b", "Float16_b": "Bfp8_b", "Float16": "Bfp8"}
 _STREAMS: Final = 6  # of a channel that are tried, the largest first
 

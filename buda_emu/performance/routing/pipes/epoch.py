@@ -13,7 +13,7 @@ from buda_emu.performance.routing.pipes.ops.kinds import kind_of
 from buda_emu.performance.routing.pipes.ops.operands import FusedUse, OpInputs, fused_use
 from buda_emu.spec.boards import Cluster
 
-_TRUE: Final = ("true", "1")
+_TRUE: Final = ("true", "1")  # what net2pipe takes for true in a queue's settings
 
 
 @dataclass(frozen=True, slots=True)

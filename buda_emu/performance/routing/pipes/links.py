@@ -14,7 +14,7 @@ NO_WAY: Final = (1 << 31) - 1
 
 _CHILDREN: Final = 4  # of a place of Boost's heap
 _UP: Final = (0, 1)  # a step on the grid of chips
-_SIDES: Final = ((-1, 0), (1, 0), (0, -1), _UP)
+_SIDES: Final = ((-1, 0), (1, 0), (0, -1), _UP)  # in the order in which net2pipe tries them
 
 
 @dataclass(slots=True)

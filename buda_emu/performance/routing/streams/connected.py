@@ -11,11 +11,12 @@ from itertools import repeat
 from buda_emu.performance.routing.pipes.model import NO_PADDING, POST_TM, Buffer, Pipe, PipeGraph
 from buda_emu.performance.routing.streams.model import Place, Refusal, RefusedError
 
+# Numbers of operands, which say what a buffer is for; an intermediate is read and written by the kernel.
 _INPUTS = range(16)
 _OUTPUTS = range(16, 32)
 _INTERMEDIATES = range(24, 32)
 _RELAYS = range(32, 64)
-NOWHERE = Place(0, 255, 255)
+NOWHERE = Place(0, 255, 255)  # of pipes from a copy of an intermediate buffer, which are on no core
 
 
 class BufferNode:

@@ -15,6 +15,8 @@ MOST: Final = 1 << 30
 """The result is clamped to it."""
 
 _TABLE_ARCH: Final = {"wormhole": "wormhole_b0", "blackhole": "wormhole_b0"}  # identical parameter files
+# Of the vendor's model: how much longer the tiles of a binary op take by the output's format, and the math of a sparse
+# matmul by fidelity (PERF 2).
 _WIDTH: Final = {"Float16": 2.0, "Float16_b": 2.0, "Float32": 4.0, "Tf32": 4.0}
 _HIFI_STRETCH: Final = {"HiFi3": 1.2, "HiFi4": 1.7}
 
