@@ -374,9 +374,9 @@ def _add_in_singles(
     as it is afterwards: by how much exponents of the words are greater."""
     lift = 0
     if mode == BF16:
-        way, moved = _move_down(word, lines, factor, moved)
-        if way != SUITS_SINGLES:
-            return way == ADDS_NOTHING, moved
+        suits, moved = _move_down(word, lines, factor, moved)
+        if suits != SUITS_SINGLES:
+            return suits == ADDS_NOTHING, moved
     else:
         lift = LIFT
         move_words(word, lift)
