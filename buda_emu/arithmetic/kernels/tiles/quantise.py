@@ -101,11 +101,7 @@ def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) 
             value = min(max(x, lowest), highest)
             truncated = np.int32(value)
             fraction = value - np.float32(truncated)
-            away = np.int32(0)
-            if fraction >= half:
-                away = np.int32(1)
-            elif fraction <= -half:
-                away = np.int32(-1)
+            away = np.int32(fraction >= half) - np.int32(fraction <= -half)
             tiles[index, k] = np.float32(np.int32(truncated + away))
 
 
