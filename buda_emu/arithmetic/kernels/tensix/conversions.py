@@ -479,23 +479,6 @@ def _late_change(held_as: str, out: str) -> int:
     return _WIDEN
 
 
-@helper
-def _store_tops(row: Any, width: int, images: Images, tile: int) -> None:
-    """Write the upper bits of a row of words as datums of so many bits; 4 is for e4m3."""
-    words, halves, bytes_, _ = images
-    if width == 32:
-        for i in range(_ROW):
-            words[tile, i] = row[i]
-    elif width == 16:
-        for i in range(_ROW):
-            halves[tile, i] = np.uint16(row[i] >> U(16))
-    elif width == 8:
-        for i in range(_ROW):
-            bytes_[tile, i] = np.uint8(row[i] >> U(24))
-    else:
-        _e4m3(row, bytes_[tile])
-
-
 @kernel
 def pack_floats(
     start: int, stop: int, dst: NDArray[np.uint32], up: int, early: Early, late: Late, images: Images
@@ -503,7 +486,7 @@ def pack_floats(
     """Pack tiles start..stop of floats of Dst into `images`. A shift by `up` brings Dst to the top of a word; `early`
     and `late` are the steps of the packer."""
     small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
-    _, halves, bytes_, exponents = images
+    words, halves, bytes_, exponents = images
     plain = relu_mode == 0 and change == 0
     down, greatest = block_position(narrow_block)
     row = np.empty(TILE, np.uint32)
@@ -526,8 +509,17 @@ def pack_floats(
             _widen(row, change == _WIDEN_KEEPING_DENORMALS)
         if block_bits != 0:
             assemble_row(row, block_bits, narrow_block, bytes_[tile], exponents[tile])
+        elif width == 32:
+            for i in range(_ROW):
+                words[tile, i] = row[i]
+        elif width == 16:
+            for i in range(_ROW):
+                halves[tile, i] = np.uint16(row[i] >> U(16))
+        elif width == 8:
+            for i in range(_ROW):
+                bytes_[tile, i] = np.uint8(row[i] >> U(24))
         else:
-            _store_tops(row, width, images, tile)
+            _e4m3(row, bytes_[tile])
 
 
 @kernel

@@ -116,8 +116,8 @@ def accumulate_wide(
     rounded = shift_right(i32(magnitude + i32(shift_left(i32(1), right) >> i32(1))), right)
     rounded = shift_left(rounded, left)
     exponent = i32(exponent + i32(rounded >> i32(24)))
-    if (not blackhole) & (n == -1):  # an error of the chip (2.3 step 5)
-        exponent = i32(common + i32(4))
+    if not blackhole:
+        exponent = _with_error_of_minus_one(exponent, n, common)
     result = i32(i32(exponent << i32(23)) | i32(rounded & i32(FRACTION)))
     if exponent >= 255:
         result = i32(255 << 23)
@@ -125,6 +125,14 @@ def accumulate_wide(
     if (n == 0) | (exponent <= 0):
         result = i32(0)
     return result
+
+
+@helper
+def _with_error_of_minus_one(exponent: np.int32, n: np.int32, common: np.int32) -> np.int32:
+    """Return the exponent of the sum n, which older chips get wrong where it is -1 (2.3 step 5)."""
+    if n == -1:
+        exponent = i32(common + i32(4))
+    return exponent
 
 
 @helper
