@@ -86,9 +86,9 @@ def host_decode(name: str, array: NDArray[Any]) -> F32:
         raise HostError(f"a host tensor cannot be declared as {name}")
     kind = FORMATS[name].kind
     dtype = array.dtype
-    if kind in ("int", "raw") and dtype.kind in "iu":
-        if kind == "raw":
-            return from_bits(array.astype(np.uint32))
+    if kind == "raw" and dtype.kind in "iu":
+        return from_bits(array.astype(np.uint32))
+    if kind == "int" and dtype.kind in "iu":
         return array.astype(np.float32)
     if name in ("Float32", "RawUInt32", "RawUInt16", "RawUInt8") and dtype == np.float32:
         return array

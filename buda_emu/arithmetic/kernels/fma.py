@@ -4,7 +4,7 @@ In a kernel `fma` is the machine's instruction (LLVM's `llvm.fma`, an exact call
 Python it is computed exactly by other means. `fma_f32` is the same for arrays.
 """
 
-from math import isfinite, isinf
+from math import isfinite, isinf, isnan
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ def fma_f32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
 
 def _fma_f64(a: float, b: float, c: float) -> float:
     """Return a * b + c of Python floats, rounded once by way of exact fractions."""
-    if not (isfinite(a) and isfinite(b)) or (not isfinite(c) and not isinf(c)):
+    if not (isfinite(a) and isfinite(b)) or isnan(c):
         return a * b + c
     if isinf(c):
         return c

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claim_items
-from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Operand, Tensor, blank_tile, fetch_tile
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Operand, Tensor, Tile, blank_tile, fetch_tile
 
 # Dimensions that are reduced; only that the codes differ counts.
 ROWS: Final = 0
@@ -24,6 +24,25 @@ def greater(value: np.float32, best: np.float32) -> np.float32:
     if value > best:
         return value
     return best
+
+
+@helper
+def _write_greatest(to: Tile, best: Tile, dim: int) -> None:
+    """Write the greatest values of the columns (or rows) of tiles, `best` float32[32], to where they belong in a result
+    tile, and zeros elsewhere."""
+    for k in range(TILE):
+        to[k] = np.float32(0)
+    if dim == ROWS:
+        for j in range(32):
+            to[j] = best[j]
+    elif dim == COLUMNS:
+        for i in range(32):
+            to[32 * i] = best[i]
+    else:
+        greatest = best[0]
+        for j in range(1, 32):
+            greatest = greater(best[j], greatest)
+        to[0] = greatest
 
 
 @kernel
@@ -67,19 +86,7 @@ def reduce_tiles(
                     value = greater(data[i + 160 + j], value)
                     value = greater(data[i + 192 + j], value)
                     best[j] = greater(data[i + 224 + j], value)
-        for k in range(TILE):
-            to[k] = np.float32(0)
-        if dim == ROWS:
-            for j in range(32):
-                to[j] = best[j]
-        elif dim == COLUMNS:
-            for i in range(32):
-                to[32 * i] = best[i]
-        else:
-            greatest = best[0]
-            for j in range(1, 32):
-                greatest = greater(best[j], greatest)
-            to[0] = greatest
+        _write_greatest(to, best, dim)
 
 
 LANES: Final = 32  # rows of a tile
