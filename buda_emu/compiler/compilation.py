@@ -174,7 +174,9 @@ class Chips:
 
 
 def chips_of(chips: int | str | PathLike[str], arch: str) -> int | Chips:
-    """Return a number of chips unchanged, or read the chips of a cluster's file. Raises HostError."""
+    """Return a number of chips, also one given as text, or read the chips of a cluster's file. Raises HostError for a
+    value of another type, a file that cannot be read, chips of another architecture than `arch`, and chips that no
+    chain connects."""
     if isinstance(chips, int) and not isinstance(chips, bool):
         return chips
     if isinstance(chips, str) and chips.lstrip("-").isdigit():
@@ -272,7 +274,7 @@ class Compilation:
         if options.board:
             device = device.on_board(options.board)
             on_board = board(options.board)
-        chips = _chips(options, arch, on_board)
+        chips = _chips_from_options(options, arch, on_board)
         if isinstance(chips, Chips):
             objective = Objective.from_options(
                 options.effort, options.objective, len(chips.ids), options.microbatch, chips.ids, chips.cluster
@@ -302,7 +304,7 @@ class Compilation:
     @contextmanager
     def reading(self, source: object) -> Generator[None]:
         """Guard the reading of a model: check that its file fits into memory, and start the workers that will share the
-        search. Raises UnsupportedError for a file that is too large for memory."""
+        search, which a failure of the block stops. Raises UnsupportedError for a file that is too large for memory."""
         searches = self.objective.effort != "low"
         if searches:
             pool = self.objective.record.pool
@@ -328,7 +330,8 @@ class Compilation:
 
     def place(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """Run all passes and return the graph, its placed netlist ops and a title. Queues hold `entries` rounds of
-        inputs. Of several window layouts the search takes the one with which the whole model is quickest."""
+        inputs. Of several window layouts the search takes the one with which the whole model is quickest. Raises
+        UnsupportedError for what the device cannot do."""
         graph.name = self.name or graph.name
         return self._placement_of(run([Ir(FRONT, graph)], self._context(entries), self.observer))
 
@@ -364,7 +367,8 @@ class Compilation:
         )
 
     def _context(self, entries: int = 2) -> Context:
-        """Return what passes need of the options; `entries` of the queues of inputs and outputs."""
+        """Return the options as the settings that passes read. `entries`: rounds of inputs that the queues of inputs
+        and outputs hold."""
         return Context(
             target=self.device,
             objective=self.objective,
@@ -384,7 +388,7 @@ class Compilation:
         return graph, placement, _title(graph, self.device)
 
 
-def _chips(options: CompileOptions, arch: str, on_board: Board | None) -> int | Chips:
+def _chips_from_options(options: CompileOptions, arch: str, on_board: Board | None) -> int | Chips:
     """Return the chips that the options ask for. Raises HostError for more than the board has, and for a board together
     with a cluster's file."""
     if on_board is None:
@@ -409,7 +413,7 @@ def _title(graph: Graph, target: Target) -> str:
 
 def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
     """Return one random array for each input, in order: normal numbers for floats, indices within their tables,
-    otherwise zeros and ones; an input that decides shapes gets values that mean those of the graph."""
+    otherwise zeros and ones. An input that decides shapes gets the values with which the graph was imported."""
     rng = np.random.default_rng(seed)
     nodes = [graph[name] for name in graph.inputs]
     rules = rules_of(graph)
@@ -424,7 +428,7 @@ def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
 def below(graph: Graph, node: Node) -> int:
     """Return the exclusive upper bound of an integer input: the rows of the smallest table that it indexes, or 2; less
     where the host checks that indices lie in a smaller dimension."""
-    upper_bound = min((_rows(graph, name) for name in _embeddings_indexed_by(graph, node.name)), default=2)
+    upper_bound = min((_table_rows(graph, name) for name in _embeddings_indexed_by(graph, node.name)), default=2)
     dimensions = [index_range.rows for index_range in node.attrs.get("ranges", ()) if index_range.rows]
     return min(upper_bound, *dimensions) if dimensions else upper_bound
 
@@ -443,6 +447,6 @@ def _embeddings_indexed_by(graph: Graph, start: str) -> list[str]:
     return embeddings
 
 
-def _rows(graph: Graph, name: str) -> int:
+def _table_rows(graph: Graph, name: str) -> int:
     """Return the number of rows of the table that an embedding reads."""
     return graph[graph[name].inputs[0]].shape[0]

@@ -66,7 +66,7 @@ def compile(  # noqa: A001 - as be.compile
 
 
 def _are_programs(source: Any) -> bool:
-    """Return whether a source is a mapping of Programs; any other mapping is no model."""
+    """Return whether a source is a mapping of Programs, or an empty mapping; a mapping of anything else is no model."""
     if not isinstance(source, Mapping):
         return False
     return all(isinstance(program, Program) for program in cast("Mapping[Any, Any]", source).values())
@@ -88,8 +88,9 @@ def _compile_inference(source: Any, inputs: Any, parameters: Path | None, option
 def _compile_old_interface(
     source: Any, inputs: Any, older_words: dict[str, Any], options: CompileOptions
 ) -> CompiledModel:
-    """Compile a training or programs for callers of the old interface, which had one function for all three, and warn
-    which function to call instead. Without a loss the model is compiled for inference."""
+    """Compile what a deprecated call of `compile` asks for: programs if `source` is a mapping of them or if there is
+    `keeps`, else a training, or inference if there is no `loss`. Warns which function to call instead, and raises what
+    that function raises. `older_words`: the deprecated keywords of the call."""
     keeps = older_words.pop("keeps", None)
     loss = older_words.pop("loss", None)
     if keeps is not None or _are_programs(source):
@@ -108,7 +109,8 @@ def _compile_old_interface(
 
 
 def _warn(subject: str, function: str) -> None:
-    """Warn that `compile` will not take `subject` any more, and name the function to call instead."""
+    """Issue a DeprecationWarning to the caller of `compile`: that it will not take `subject` any more, and which
+    function to call instead."""
     text = f"buda_emu.compile will not take {subject} in {REMOVED_IN}: call buda_emu.{function}"
     warnings.warn(text, DeprecationWarning, stacklevel=_STACK)
 

@@ -72,8 +72,8 @@ SHOWN: Final = 5
 class Difference:
     """The difference between a value that the chip computed and the expected one. `pcc`: Pearson's correlation, None if
     one side is constant and the other is not; `max_error`: the largest absolute difference; `error`: the root mean
-    square of the difference, relative to that of the expected values. Elements counted in `not_finite` are left out of
-    the figures."""
+    square of the difference, relative to that of the expected values, None if all of these are 0 and some difference is
+    not. Elements counted in `not_finite` are left out of the figures."""
 
     name: str
     shape: tuple[int, ...]
@@ -108,7 +108,7 @@ class ModelComparison:
         """Yield headers and rows of the tables of outputs and of layers, without empty tables."""
         for heading, differences in (("output", self.outputs), ("layer", self.layers)):
             if differences:
-                yield (heading, "shape", "PCC", "error", "max error"), [_row(entry) for entry in differences]
+                yield (heading, "shape", "PCC", "error", "max error"), [_comparison_row(entry) for entry in differences]
 
     def __str__(self) -> str:
         """Return a table of the outputs and a table of the layers."""
@@ -128,9 +128,9 @@ class ModelComparison:
         return "".join(html_table(title, headers, rows) for title, (headers, rows) in tables)
 
 
-def _row(difference: Difference) -> tuple[str, ...]:
-    """Return the row of the table of numerics for an op or output: name, shape, correlation and errors; "-" for a
-    missing error."""
+def _comparison_row(difference: Difference) -> tuple[str, ...]:
+    """Return a difference as a row of a comparison's tables: name, shape, correlation, relative error ("-" if it is
+    None) and largest error."""
     if difference.error is None:
         error = "-"
     else:
@@ -158,9 +158,11 @@ class Compared(Protocol):
 def compare(
     model: Compared, labels: Sequence[str], inputs: Sequence[Array], precision: Precision, run: Run, *, layers: bool
 ) -> ModelComparison:
-    """Run the model and its source on the same inputs and return how they differ. `labels` name the outputs; `run`
-    returns the outputs of the machine and reports the results of ops to the listener. Raises HostError if the source
-    cannot be run, and what a run raises."""
+    """Run a compiled model and the model that it was imported from on the same `inputs` (one set, in order), and return
+    the differences between their outputs and, with `layers`, between the values of their layers. `labels` name the
+    outputs. `run` runs the compiled model in `precision`, reports the result of each op to the listener that it is
+    called with, and returns the outputs. Raises HostError if the model was not imported or its framework cannot run it,
+    and what `run` raises."""
     origin = model.origin
     if origin is None:
         raise HostError("compare: the model was not imported: there is nothing to compare it with")
@@ -182,7 +184,9 @@ def compare(
 
 
 class _LayerComparer(Listener):
-    """A listener that compares each value of the model as soon as the op that gives it has run."""
+    """A listener that compares each value of the model as soon as the op that gives it has run, and gathers the
+    differences in `found`. `places`: op and layout of each value by its name; `expected`: the values of the imported
+    model by name."""
 
     def __init__(self, places: Mapping[str, tuple[str, Layout]], expected: Mapping[str, Array]) -> None:
         self._by_op = {op: (name, layout) for name, (op, layout) in places.items()}
@@ -190,7 +194,7 @@ class _LayerComparer(Listener):
         self.found: list[Difference] = []
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        """Compare the result of an op that gives a value of the model."""
+        """Compare the result of an op with the expected value, if the op gives a value of the model of that size."""
         if op.name in self._by_op:
             name, layout = self._by_op[op.name]
             want = self._expected[name]
@@ -207,7 +211,8 @@ def value_of(tiles: NDArray[np.float32], layout: Layout) -> NDArray[np.float32]:
 
 
 def difference(name: str, expected: Array, observed: Array) -> Difference:
-    """Compute the figures of a difference over all elements that are finite on both sides."""
+    """Return the figures of the difference between two arrays of one size over the elements that are finite in both,
+    and count the others. Infinities of the same sign in the same place count as equal."""
     a = np.asarray(expected, np.float64).ravel()
     b = np.asarray(observed, np.float64).ravel()
     finite = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < INFINITE) & (np.abs(b) < INFINITE)
@@ -241,7 +246,7 @@ def difference(name: str, expected: Array, observed: Array) -> Difference:
 
 
 def _infinite(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return a mask of the values that count as infinite."""
+    """Return a mask of the values of magnitude INFINITE or more, which count as infinite; NaN does not."""
     return np.abs(values) >= INFINITE
 
 
@@ -289,7 +294,7 @@ class ModelNumerics:
         """Return the sentences about repairs of the worst layers."""
         sentences: list[str] = []
         for layer in self.worst(SHOWN):
-            sentences += _repair(layer.worst)
+            sentences += _repair_advice(layer.worst)
         return sentences
 
     def __str__(self) -> str:
@@ -322,7 +327,7 @@ def _layer_row(layer: LayerNumerics) -> tuple[str, ...]:
     return layer.layer, error, correlation(layer.pcc), f"{layer.own:.1e}", layer.worst.name, str(cause)
 
 
-def _repair(op: OpNumerics) -> Iterator[str]:
+def _repair_advice(op: OpNumerics) -> Iterator[str]:
     """Yield at most one line of advice for an op: the change of formats or fidelity that lowers its error, or that the
     error is inherent in the operation."""
     if op.repair is not None:
@@ -371,10 +376,12 @@ def padding_shares(tiles: TileGraph) -> dict[str, float]:
 
 
 def _layouts(tiles: TileGraph) -> dict[str, Layout]:
-    """Return the layouts of tensors as far as they are known: values of the model, inputs, outputs, and what is
-    computed from these tile by tile."""
-    layouts = {name: _leading(queue.view, queue.shape) for name, queue in tiles.inputs.items() if not queue.indices}
-    layouts |= {queue.op: _leading(queue.view, tiles.shape_of(queue.op)) for queue in tiles.outputs.values()}
+    """Return the layouts of tensors by name, as far as they are known: of values of the model, inputs, outputs, and
+    what is computed from these tile by tile."""
+    layouts = {
+        name: _leading_layout(queue.view, queue.shape) for name, queue in tiles.inputs.items() if not queue.indices
+    }
+    layouts |= {queue.op: _leading_layout(queue.view, tiles.shape_of(queue.op)) for queue in tiles.outputs.values()}
     layouts |= dict(tiles.places.values())
     for op in tiles.ops.values():
         if op.is_tile_by_tile:
@@ -387,15 +394,17 @@ def _layouts(tiles: TileGraph) -> dict[str, Layout]:
     return layouts
 
 
-def _leading(view: tuple[int, int, int], shape: Shape) -> Layout:
-    """Return the layout of the first slices, rows and columns of a tensor of tiles."""
+def _leading_layout(view: tuple[int, int, int], shape: Shape) -> Layout:
+    """Return the layout of a value of shape `view` (slices, rows, columns in elements) that lies at the beginning of
+    each axis of a tensor of `shape` (t, rows, columns in tiles)."""
     t, rows, columns = shape
     dims = tuple((Piece(size, axis, 1),) for size, axis in zip(view, "zrc", strict=True))
     return Layout(dims, (t, rows * TILE, columns * TILE))
 
 
 def by_layer(graph: Graph, placement: Placement, ops: tuple[OpNumerics, ...]) -> ModelNumerics:
-    """Gather the figures of netlist ops by the layers of the model that the ops belong to."""
+    """Gather the figures of netlist ops by the layers of the model that the ops belong to. `error` and `pcc` of a layer
+    are those of the last of its ops."""
     gathered: dict[str, list[OpNumerics]] = {}
     for op in ops:
         gathered.setdefault(layer_of(graph, placement, op.name), []).append(op)
@@ -416,7 +425,8 @@ Tensors = Callable[[], Iterable[tuple[str, Array]]]
 
 
 def _run_forward(machine: Emulator, rounds: int) -> None:
-    """Run the forward program; the one of a model without inputs has no rounds."""
+    """Run the forward program with `rounds` as its number of loops over inputs. The program of a model without inputs
+    has no such parameter and runs as it is."""
     program = machine.netlist.programs[program_name(FORWARD)]
     machine.run(program.name, values_for(program, {LOOP: rounds}))
 
@@ -441,7 +451,8 @@ class Machines:
         return resize_microbatch(netlist_of(replace(self._placement, copies=1), self._netlist.path), 1)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision) -> tuple[Array, ...]:
-        """Return the outputs for inputs by name. Several sets of inputs stream through the machine."""
+        """Run the model on inputs by name and return its outputs in order. Inputs of several times the model's first
+        dimension are several sets: they stream through the machine in rounds, and their outputs are joined."""
         queues = [queue for queue in self._placement.queues.values() if queue.role in ("input", "output")]
         at_once = min(queue.entries for queue in queues) // self._placement.microbatch * self._placement.copies
         rounds = list(split_into_rounds(self._io, arrays, at_once))
@@ -449,10 +460,10 @@ class Machines:
             copies = self._placement.copies
         else:
             copies = 1
-        outputs = [self._round(precision, sets, copies) for sets in rounds]
+        outputs = [self._run_round(precision, sets, copies) for sets in rounds]
         return tuple(join_sets(parts) for parts in zip(*outputs, strict=True))
 
-    def _round(self, precision: Precision, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
+    def _run_round(self, precision: Precision, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
         """Run one round of input sets, dealt to the copies of the model in turn. If the sets do not fill the last turn,
         the last set is repeated and the outputs of the repetitions are dropped."""
         # All sets become entries before the first is pushed: a set that is refused must not leave others in the queues.
@@ -461,18 +472,18 @@ class Machines:
         with self.use(precision, copies) as machine:
             for position, arrays in enumerate(dealt):
                 for name, array in arrays.items():
-                    machine.push(self._queues(name, copies)[position % copies], array)
+                    machine.push(self._queue_names(name, copies)[position % copies], array)
             _run_forward(machine, len(dealt) // copies)
 
             def pop_all(output: ModelOutput) -> Iterator[Array]:
                 """Yield the values of an output for all inputs of the round, in order of the inputs."""
-                names = self._queues(output.queue, copies)
+                names = self._queue_names(output.queue, copies)
                 return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
 
             outputs = [list(pop_all(output))[: len(sets)] for output in self._io.outputs]
         return tuple(join_sets(parts) for parts in outputs)
 
-    def _queues(self, name: str, copies: int) -> tuple[str, ...]:
+    def _queue_names(self, name: str, copies: int) -> tuple[str, ...]:
         """Return the names of a queue in the machine, one for each of the copies."""
         if copies > 1:
             return self._placement.copy_names(name)
@@ -486,9 +497,10 @@ class Machines:
         keep: OnMachine = do_nothing,
         restore: OnMachine = do_nothing,
     ) -> Generator[Emulator]:
-        """Give a machine that holds all constants to the calling thread alone. It stays open for the next call; a call
-        that needs another one closes it, and so does a failure, after `keep` has read it. `restore` gives a new one
-        what was kept."""
+        """Lend the calling thread a machine that holds all constants, for the length of a `with` block. The machine
+        stays open for the next block with the same `precision` and `copies`; a block with others closes it and opens a
+        new one, and so does an exception in the block. `keep` is called with the machine before it is closed, `restore`
+        with each new one."""
         make = partial(self._open, precision, copies, restore)
         with self._machine.use((precision, copies), make, keep) as machine:
             yield machine
@@ -509,21 +521,23 @@ class Machines:
         return machine
 
     def current(self) -> AbstractContextManager[Emulator | None]:
-        """Give the machine that is open, or None, to the calling thread alone."""
+        """Return a context manager that lends the calling thread the open machine, or None if none is open."""
         return self._machine.current()
 
     def fill(self, machine: Emulator, inputs: Sequence[Array] = (), copies: int = 1) -> None:
-        """Push constants and parameters, and one set of inputs if given."""
+        """Push constants and parameters to the queues of each of the `copies` of the model and, if `inputs` is not
+        empty, one set of inputs in order; inputs need a machine with one copy."""
         tensors = self._tensors()
         for name, array in tensors() if tensors is not None else ():
-            for queue in self._queues(name, copies):
+            for queue in self._queue_names(name, copies):
                 machine.push(queue, array)
         if inputs:
             for name, array in self._io.queues(dict(zip(self._io.labels, inputs, strict=True))).items():
                 machine.push(name, array)
 
     def run_with_listener(self, inputs: Sequence[Array], precision: Precision, listener: Listener) -> tuple[Array, ...]:
-        """Run one set of inputs on a new machine that reports to a listener."""
+        """Run one set of inputs on a new machine that reports the results of ops to `listener`, and return the outputs.
+        The machine that `use` left open is closed first, to free its memory."""
         self.close()
         with Emulator(self.single, precision, listeners=(listener,), inputs_at_once=1) as machine:
             self.fill(machine, inputs)
@@ -538,7 +552,8 @@ class Machines:
 @dataclass(frozen=True, slots=True)
 class ModelPerf:
     """The modelled time of a round of `inputs` inputs, of all copies of the model. `run` has all the figures of
-    `buda-emu perf`. `unit` names what `inputs` counts: of a training steps, each with all its microbatches."""
+    `buda-emu perf`. `unit` names what `inputs` counts: "input", or "step" for a training, whose steps have all their
+    microbatches."""
 
     run: "PerfRun"
     inputs: int = 1
@@ -626,8 +641,9 @@ class CompiledModel:
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property
-    def _checked(self) -> NetlistResult:
-        """The result of the strict check of the netlist's text."""
+    def _check_result(self) -> NetlistResult:
+        """The result of the strict check of the netlist's text, computed once: the netlist, None if it is refused, and
+        all findings."""
         return check_text(self.text, f"{self.graph.name}.yaml", strict=True)
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
@@ -637,15 +653,17 @@ class CompiledModel:
         takes but advises against (V357, V358, V360)."""
         if not strict:
             return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
-        diagnostics = with_routes(self._checked, self.text, self.placement.links).diagnostics
+        diagnostics = with_routes(self._check_result, self.text, self.placement.links).diagnostics
         return tuple(finding for finding in diagnostics if finding.rule not in (UNSUPPORTED_RULE, *RECOMMENDED))
 
     @property
     def netlist(self) -> Netlist:
         """The netlist as loaded from its text. Raises InternalError if the checker refuses it."""
-        if self._checked.netlist is None:
-            raise InternalError(f"the compiler wrote a netlist that is refused:\n{render(self._checked.diagnostics)}")
-        return self._checked.netlist
+        if self._check_result.netlist is None:
+            raise InternalError(
+                f"the compiler wrote a netlist that is refused:\n{render(self._check_result.diagnostics)}"
+            )
+        return self._check_result.netlist
 
     @property
     def chip(self) -> Device:
@@ -697,11 +715,13 @@ class CompiledModel:
 
     @property
     def io_of_image(self) -> ModelIo:
-        """The model's inputs and outputs as an image states them."""
+        """The model's inputs and outputs as `save` writes them into an image; a subclass adds what else its images
+        describe, such as programs and caches."""
         return self.io
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
-        """Yield constants and parameters with their queues' names, [1, t, rows, columns]."""
+        """Yield the queue's name and the values [entries, t, rows, columns], in elements, of each constant, and of each
+        state at its beginning. These are what the host writes before the first run."""
         for queue in self.placement.queues.values():
             if queue.role == "constant":
                 yield queue.name, self.placement.tiles.constants[queue.tensor].values[None]
@@ -714,14 +734,15 @@ class CompiledModel:
         model's first dimension in the inputs, N sets of them stream through the machine, and the outputs are joined
         along their first dimension; an input of the model's own shape goes with each set. Raises HostError for inputs
         that the model does not take, ProgramError as a run does."""
-        return self.run(dict(zip(self.io.labels, self._arrays(inputs, named), strict=True)), precision)
+        return self.run(dict(zip(self.io.labels, self._input_arrays(inputs, named), strict=True)), precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for inputs by name; the rest is as in a call."""
+        """Run the model on inputs by name and return the outputs in order. Several sets of inputs stream through the
+        machine and errors are raised as in a call of the model."""
         require_names(arrays, self.io.labels)
         return self.machines.run({name: as_numpy(array) for name, array in arrays.items()}, precision)
 
-    def _arrays(self, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Array]:
+    def _input_arrays(self, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Array]:
         """Return one numpy array for each input, from those in order and those by name. Raises HostError for others
         than the model takes."""
         return [as_numpy(array) for array in inputs_by_label(self.io.labels, inputs, named or {}).values()]
@@ -733,13 +754,13 @@ class CompiledModel:
             return list(self.example_inputs())
         examples = example_inputs(inputs)
         if isinstance(examples, Mapping):
-            return self._arrays((), examples)
-        return self._arrays(examples or ())
+            return self._input_arrays((), examples)
+        return self._input_arrays(examples or ())
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
         """Return the example inputs that `compile` was called with, or random ones from the seed if there were none."""
         if self._examples is not None:
-            return tuple(self._arrays(self._examples))
+            return tuple(self._input_arrays(self._examples))
         return made_up(self.graph, seed)
 
     def close(self) -> None:
@@ -752,7 +773,7 @@ class CompiledModel:
         return self._model_time({LOOP: "1"})
 
     def _model_time(self, params: Mapping[str, str], names: Sequence[str] | None = None) -> ModelPerf:
-        """Model the time of some programs, by default of all, with these parameters."""
+        """Return the modelled time of the programs `names`, None for all, with values of their parameters by name."""
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
         run = model_netlist(netlist, programs, params, chip=self.chip, version=__version__)
@@ -806,8 +827,9 @@ class CompiledModel:
         **machine: Unpack[Machine],
     ) -> Numerics:
         """Explain the difference between precisions `device` and `ideal` op by op; padding does not count. `inputs`:
-        one set, None takes the example inputs, or random ones from the seed; the memory of `machine` is for both
-        runs together; the rest is as in `numerics`."""
+        one set, None takes the example inputs, or random ones from the seed; `only`: one op of the netlist; `machine`:
+        threads and memory, the memory for both runs together; `progress`: a callback for activities. Raises HostError
+        for an op that does not exist, and what a call raises."""
         from buda_emu.emulator.op_errors.numerics import Selection, op_numerics
 
         if inputs is None:
@@ -892,8 +914,8 @@ class CompiledModel:
 
 
 def as_numpy(array: Any) -> Array:
-    """Return an array or torch tensor as a numpy array; torch is not imported for it. Raises HostError for a masked
-    array."""
+    """Return an array or torch tensor as a numpy array, bfloat16 as float32; torch is not imported for it. Raises
+    HostError for a masked array."""
     if hasattr(array, "detach"):
         array = array.detach().cpu()
         array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()  # numpy has no bfloat16

@@ -153,9 +153,9 @@ def _on_each_tile_graph(function: Callable[[TileGraph, Context], TileGraph | Non
     return run
 
 
-def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Return several graphs, one for each window layout, the quickest by itself first; with low effort only that
-    one."""
+def _lay_out_windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Let the host lay out the windows of each model's first convolution: return a form for each possible layout, the
+    quickest for the convolution alone first; with low effort only that one."""
     graphs = [Ir(CORE, graph) for form in forms for graph in host_windows(form.graph, context.target)]
     if context.objective.effort == "low":
         return graphs[:1]
@@ -174,22 +174,22 @@ def _has_one_chip(form: Ir, context: Context) -> bool:
     return context.objective.chips == 1 and _waits_for_one(form, context)
 
 
-def _whole_rows(form: Ir, context: Context) -> int:
+def _longest_fused_row(form: Ir, context: Context) -> int:
     """Return the length of the longest row, in elements, whose softmax one op computes; 0 if rows are not fused."""
     if context.fuse and _has_one_chip(form, context):
         return TILE_WIDTH * context.target.dest_tiles
     return 0
 
 
-def _factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Move factors in the graph of each form."""
-    return [Ir(CORE, factors(form.graph, _whole_rows(form, context))) for form in forms]
+def _run_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Run the pass that moves factors on the graph of each form."""
+    return [Ir(CORE, factors(form.graph, _longest_fused_row(form, context))) for form in forms]
 
 
-def _late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Apply `late_factors` to the forms with only one input in flight."""
+def _run_late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Run the pass that moves factors behind products on the graph of each form with only one input in flight."""
     return [
-        Ir(CORE, late_factors(form.graph, _whole_rows(form, context))) if _waits_for_one(form, context) else form
+        Ir(CORE, late_factors(form.graph, _longest_fused_row(form, context))) if _waits_for_one(form, context) else form
         for form in forms
     ]
 
@@ -214,13 +214,13 @@ def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Place all forms and return the one whose placement is best."""
+    """Place all forms and return only the one whose placement is best."""
     tiles = [form.tiles for form in forms if form.tiles is not None]
     number, placement = place_best(tiles, context.target, context.objective, entries=context.entries)
     return [Ir(PLACED, forms[number].graph, placement.tiles, placement)]
 
 
-def _fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
+def _make_fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
     """Enlarge operand buffers of short branches beside long ones in each placement, in place."""
     for form in forms:
         if form.placement is not None:
@@ -299,7 +299,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=CORE,
         after=CORE,
         doc="attention is divided by its sums, and scaled, where there are the fewest elements",
-        run=_factors,
+        run=_run_factors,
         wanted=_is_wide,
     ),
     Pass(
@@ -307,7 +307,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=CORE,
         after=CORE,
         doc="what multiplies rows, as a norm does, comes after products that read them",
-        run=_late_factors,
+        run=_run_late_factors,
         wanted=_is_wide,
     ),
     Pass(
@@ -322,7 +322,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=CORE,
         after=CORE,
         doc="the host lays out the input of the first convolution; the search chooses a layout",
-        run=_windows,
+        run=_lay_out_windows,
     ),
     Pass(name="cse", before=CORE, after=CORE, doc="equal nodes become one", run=_on_each_graph(cse, CORE)),
     Pass(
@@ -470,7 +470,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=PLACED,
         after=PLACED,
         doc="short branches parallel to long ones get room",
-        run=_fork_room,
+        run=_make_fork_room,
     ),
 )
 """All passes in the order in which they run."""
@@ -509,20 +509,21 @@ class Observer:
 
     def look(self, name: str, forms: Sequence[Ir], arch: str) -> None:
         """Verify, dump and print, as far as the caller asked for it, the forms that the pass `name` has just returned.
-        Raises InternalError for an IR that breaks a rule of its level."""
+        While there are several forms, what would be dumped and printed waits for `choose`. Raises InternalError for an
+        IR that breaks a rule of its level."""
         for number, form in enumerate(forms):
             if self.verify:
                 for problem in problems(form, arch):
                     raise InternalError(f"after {name}: {problem}")
             if self.dump is not None and form.level in (FRONT, CORE):
-                self._tell(number, _call(self.dump, name, form.graph))
+                self._defer(number, _bind(self.dump, name, form.graph))
             if self.show is not None and name in self.printed:
-                self._tell(number, _call(self.show, f"# after {name}\n{print_ir(form)}"))
+                self._defer(number, _bind(self.show, f"# after {name}\n{print_ir(form)}"))
         if len(forms) == 1:
             self.choose(0)
 
-    def _tell(self, number: int, report: Callable[[], None]) -> None:
-        """Keep a report about form `number` until that form is chosen."""
+    def _defer(self, number: int, report: Callable[[], None]) -> None:
+        """Keep a call that reports form `number` until that form is chosen."""
         self._waiting.setdefault(number, []).append(report)
 
     def choose(self, number: int) -> None:
@@ -533,8 +534,9 @@ class Observer:
             report()
 
 
-def _call(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
-    """Return a function without parameters that calls `function` with these arguments."""
+def _bind(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    """Return a function without parameters that calls `function` with these arguments, for a report that has to
+    wait."""
     return lambda: function(*arguments)
 
 
@@ -613,11 +615,12 @@ def between(after: str, stop: str = "") -> Iterable[Pass]:
 
 
 def core_graph(graph: Graph, target: Target = DEFAULT) -> Graph:
-    """Return the graph after all passes on graphs; of several window layouts it has the one with the fewest cycles by
-    itself."""
+    """Run the passes on graphs without a search and return the graph after them; of several window layouts it has the
+    one that is quickest for the convolution alone."""
     return run([Ir(FRONT, graph)], Context(target), stop=LAST_ON_GRAPHS)[0].graph
 
 
 def file_of(after: str, forms: Sequence[Ir], context: Context) -> IrFile:
-    """Return the forms that a pass returned as an IR file, with the target if they are on tiles."""
+    """Return the forms that the pass `after` returned as the content of an IR file, from which `compile_from` can go
+    on; forms on tiles come with the target. Nothing is written."""
     return IrFile(after, tuple(forms), context.target if forms[0].level in (TILE, PLACED) else None)

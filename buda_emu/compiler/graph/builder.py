@@ -85,7 +85,7 @@ class Builder:
         return emit
 
     def _with_dtype(self, node: Node, dtype: str | None) -> Node:
-        """Return the value under the type asked for, None for its own."""
+        """Return a node of the same value with element type `dtype`, the node itself if `dtype` is None or its own."""
         if dtype is None or node.dtype == dtype:
             return node
         return self.retype(node, dtype)
@@ -109,7 +109,8 @@ class Builder:
         return self._add(op, nodes, attrs, shape, dtype)
 
     def _fold(self, declared: FrontOp, nodes: Sequence[Node], attrs: dict[str, Any], dtype: str) -> Node:
-        """Compute an op on constants by its numpy reference."""
+        """Compute an op on constants by its numpy reference and add the result as a constant. Raise InternalError for
+        an op without a reference."""
         if declared.reference is None:
             raise InternalError(f"front-end op {declared.name} has no reference")
         with np.errstate(all="ignore"):
@@ -128,7 +129,8 @@ class Builder:
             )
 
     def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
-        """Append a node. A value without elements becomes a constant, whatever it is computed from."""
+        """Append a node and return it. A value without elements becomes a constant, whatever it is computed from. Raise
+        ValueError for negative sizes, UnsupportedError for too many dimensions or elements."""
         _check_tensor_size(op, shape)
         if 0 in shape:  # whatever it is computed of, its value is known
             return self.constant(np.zeros(shape, dtype))
@@ -153,7 +155,8 @@ class Builder:
         return self._add("identity", [node], {}, node.shape, dtype)
 
     def constant(self, value: Any, *, name: str = "", dtype: str | None = None) -> Node:
-        """Add a constant and return its node; floats of any width become float32."""
+        """Add a constant and return its node; floats of any width become float32. `name`: its name if that is free, ""
+        for one made of the scope; `dtype`: the element type that the node states, instead of the array's own."""
         array = as_array(value)
         if array.dtype.kind == "f" and array.dtype != np.float32:
             array = array.astype(np.float32)
@@ -170,8 +173,9 @@ class Builder:
         return node
 
     def state(self, label: str, initial: Any, *, slots: int = 1, dim: int = 0, df: str = "") -> Node:
-        """Add the node of a state as it is when a program begins; each program has a node of its own. `df` is the
-        format in which the device keeps it, "" for the model's own."""
+        """Add the node of a state as it is when a program begins, and return it; each program has a node of its own.
+        `slots`: the number of equal parts of dimension `dim` of which a program writes one at a time; `df`: the format
+        in which the device keeps it, "" for the model's own."""
         array = np.asarray(initial)
         attrs = {"label": label, "initial": array, "slots": slots, "dim": dim, "df": df}
         node = Node(
@@ -188,7 +192,8 @@ class Builder:
 
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
         """Add an input of the model and return the node of its value. An input without elements is listed, but its
-        value is a constant. Raise as `_check_tensor_size`."""
+        value is a constant. Raise ValueError for negative sizes, UnsupportedError for too many dimensions or
+        elements."""
         _check_tensor_size(f"input {printable_name(label)}", shape)
         node = Node(
             name=self.unique(label),
@@ -225,11 +230,11 @@ class Builder:
         return self.constant(np.asarray(operand, _literal_dtype(operand)))
 
     def fresh(self, op: str) -> str:
-        """Return an unused node name made of the scope and the op."""
+        """Reserve and return an unused node name made of the scope and the op."""
         return self.unique(f"{self.scope}.{op}" if self.scope else op)
 
     def unique(self, name: str) -> str:
-        """Return `name` as a netlist can have it, with a number appended if it is taken."""
+        """Reserve and return `name` as a netlist can have it, with a number appended if it is taken."""
         name = safe_name(name)
         if name not in self.graph.nodes and name not in self._counts:
             self._counts[name] = 0
@@ -253,8 +258,8 @@ def _check_tensor_size(subject: str, shape: Shape) -> None:
 
 
 def check_constant_size(subject: str, shape: Shape, operand_size: int = 0) -> None:
-    """Raise as `_check_tensor_size`, and UnsupportedError for a constant that is much larger than its operands, which
-    have `operand_size` elements together."""
+    """Check a constant before it is computed. Raise UnsupportedError if it is much larger than its operands, which have
+    `operand_size` elements together, or has too many dimensions or elements; ValueError for negative sizes."""
     _check_tensor_size(subject, shape)
     limit = max(MOST_COMPUTED, operand_size)
     if prod(shape) > limit:

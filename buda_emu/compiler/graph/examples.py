@@ -11,7 +11,9 @@ Examples = Sequence[Any] | Mapping[str, Any] | None
 
 
 def example_inputs(inputs: Any) -> Examples:
-    """Return example inputs as `example_sequence` does, or those of a mapping by the names of the model's inputs."""
+    """Return example inputs as a sequence in the model's order, or as a dictionary if they are given by name. A single
+    array, tensor or number is the only input; None stays None. Raises HostError for a name that is no text and for a
+    value that holds no arrays."""
     if not isinstance(inputs, Mapping):
         return example_sequence(inputs)
     named = dict(cast("Mapping[Any, Any]", inputs))
@@ -22,7 +24,8 @@ def example_inputs(inputs: Any) -> Examples:
 
 
 def examples_in_order(examples: Examples, graph: Graph) -> Sequence[Any] | None:
-    """Return example inputs in the order of the inputs that the graph of the model has."""
+    """Return example inputs by name in the order of the graph's inputs; a sequence and None are returned unchanged.
+    Raises KeyError if one is missing."""
     if isinstance(examples, Mapping):
         return [examples[graph[name].attrs["label"]] for name in graph.inputs]
     return examples
@@ -42,8 +45,8 @@ def example_sequence(inputs: Any) -> Sequence[Any] | None:
 
 
 def in_order(examples: Examples, names: Sequence[str]) -> Sequence[Any] | None:
-    """Return example inputs in the order of the names of a model's inputs. Raises HostError for one by another name,
-    and if one by name is missing."""
+    """Return example inputs by name in the order of `names`, those of a model's inputs; a sequence and None are
+    returned unchanged. Raises HostError for a name that no input has and for an input without an example."""
     if not isinstance(examples, Mapping):
         return examples
     takes = f"the model takes {', '.join(names)}"

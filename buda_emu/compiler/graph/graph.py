@@ -164,7 +164,8 @@ class Graph:
         return program_of
 
     def live(self) -> set[str]:
-        """Return the names of all inputs and of all values that an output depends on."""
+        """Return the names of all inputs and of all values that an output depends on. Raise HostError if networkx is
+        not installed."""
         nx = import_networkx()
         edges = nx.DiGraph()
         edges.add_nodes_from(self.nodes)
@@ -321,7 +322,8 @@ def _copy_to_file(flat: Array) -> tuple[Array, Callable[[], None]]:
 
 
 def memory_share(size: int) -> int:
-    """Return how many bytes of copies of this size will stay in memory."""
+    """Return how many of `size` bytes of copies of constants will stay in memory: all if the disk has no room for them,
+    else at most MEMORY_LIMIT."""
     if _disk_has_room(size):
         return min(size, MEMORY_LIMIT)
     return size
@@ -341,8 +343,8 @@ _SIGN_STAYS: Final = {"linear", "reshape", "transpose", "expand", "identity", "a
 
 
 def never_negative(graph: Graph, name: str) -> bool:
-    """Return whether a value, its padding included, cannot be below 0, so that nothing in the padding needs to be
-    zeroed, and what is normalised stays small there, too."""
+    """Return whether a value, its padding included, is known not to be below 0, so that nothing in the padding needs to
+    be zeroed, and what is normalised stays small there, too."""
     node = graph.nodes.get(name)
     if node is None:
         return False
@@ -365,8 +367,8 @@ def _keeps_sign(node: Node) -> bool:
 
 
 def is_positive(graph: Graph, name: str) -> bool:
-    """Return whether a value is above 0, and not 0 itself: a positive constant, the larger one of such a value and
-    another, or the sum of such a value and another that cannot be below 0."""
+    """Return whether a value is known to be above 0: a positive constant, the larger one of such a value and another,
+    or the sum of such a value and one that cannot be below 0."""
     node = graph.nodes.get(name)
     if node is None:
         return False

@@ -46,7 +46,8 @@ def core(name: str, doc: str, shape: ShapeRule, reference: Reference, *, family:
 
 
 def composite(family: str, *, dtype: str | None = None) -> Callable[[Decomposition], Decomposition]:
-    """Declare an op by its decomposition: a function of the op's name whose docstring is the equation."""
+    """Return a decorator that declares a composite op by its decomposition: a function of the op's name (with "_"
+    behind it if Python has the name) whose docstring is the equation."""
 
     def declare(function: Decomposition) -> Decomposition:
         """Register the function as the decomposition of the front-end op of its name. The first paragraph of its

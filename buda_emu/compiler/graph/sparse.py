@@ -94,8 +94,8 @@ class Sparse:
         return Sparse.of((self.shape[1], self.shape[0]), self.col, self.row, self.weight)
 
     def apply(self, array: Array) -> Array:
-        """Multiply the first dimension of an array. The result is float32, except that a matrix which only copies keeps
-        the element type."""
+        """Return the matrix times the first dimension of an array. The result is float32, except that a matrix which
+        only copies keeps the element type."""
         if np.all(self.weight == 1) and (self.row.size < 2 or np.all(self.row[1:] != self.row[:-1])):
             out = np.zeros((self.shape[0], *array.shape[1:]), array.dtype)
             out[self.row] = array[self.col]

@@ -76,7 +76,8 @@ def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
 
 
 def check_graph(graph: Graph, stage: str, pass_name: str) -> None:
-    """Raise InternalError naming the pass, the node and the rule if a graph breaks a rule of a stage."""
+    """Raise InternalError naming the pass, the first node that breaks a rule of a stage, and the rule, if there is
+    one."""
     for problem in graph_problems(graph, stage):
         raise InternalError(f"after {pass_name}: {problem}")
 
