@@ -52,7 +52,7 @@ def sfpu(low: Lowering, node: Node) -> LoweredValue:
         value = low.mask_padding(value, rows=not value.same_rows, columns=not value.same_columns)
     attrs = {{"exp": "exp", "slope": "slope"}[key]: value_of_attr for key, value_of_attr in node.attrs.items()}
     name = low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.shape_in_tiles, **attrs)
-    result = _result(low, value, name, node.op)
+    result = _elementwise_result(low, value, name, node.op)
     if node.op in _POLE_AT_ZERO:
         result = low.mask_padding(result, rows=value.clean_rows, columns=value.clean_columns)
     return result
@@ -83,7 +83,7 @@ def relu(low: Lowering, node: Node) -> LoweredValue:
         relu_threshold=threshold,
         relu_mode=mode,
     )
-    return _result(low, value, name, "relu")
+    return _elementwise_result(low, value, name, "relu")
 
 
 @lowers("identity")
@@ -92,7 +92,7 @@ def identity(low: Lowering, node: Node) -> LoweredValue:
     return low.values[node.inputs[0]]
 
 
-def _result(low: Lowering, value: LoweredValue, name: str, op: str) -> LoweredValue:
+def _elementwise_result(low: Lowering, value: LoweredValue, name: str, op: str) -> LoweredValue:
     """Return the value that the netlist op `name` computes element by element from another; its padding is 0 if it was
     and the core op `op` maps 0 to 0."""
     stays = op in _ZERO_STAYS
@@ -117,7 +117,7 @@ def materialise(low: Lowering, value: LoweredValue) -> LoweredValue:
 def binary(low: Lowering, node: Node) -> LoweredValue:
     """Lower to one netlist op on two operands of one layout."""
     arrays = [low.array(name) for name in node.inputs]
-    layout = _common(low, node, arrays)
+    layout = _common_layout(low, node, arrays)
     uses: list[Use] = []
     clean: list[tuple[bool, bool]] = []
     same: list[tuple[bool, bool]] = []
@@ -152,9 +152,10 @@ def binary(low: Lowering, node: Node) -> LoweredValue:
     )
 
 
-def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
-    """Return the layout of an operand with the shape of the result, preferably one without pending moves of rows, or
-    the standard layout if there is none; `arrays` holds the constant operands."""
+def _common_layout(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
+    """Return the layout in which a binary op reads both operands: that of an operand with the shape of the result,
+    preferably one without pending moves of rows, or the standard layout if there is none. `arrays` holds the constant
+    operands, None for those that are computed."""
     values = [low.values[name] for name, array in zip(node.inputs, arrays, strict=True) if array is None]
     full = [
         value
@@ -212,11 +213,10 @@ def expand_layout(value: LoweredValue, shape: Shape) -> LoweredValue:
 
 
 def operand(low: Lowering, value: LoweredValue, layout: Layout) -> tuple[Use, tuple[bool, bool], tuple[bool, bool]]:
-    """Return a value as an operand in a layout, whether the padding of its rows and columns is zero, and whether its
-    rows and columns are copies of each other.
-
-    An axis that consists of repeats is a broadcast TM; rows and columns are first copied within their tile.
-    """
+    """Return a value as an operand in a layout, whether the padding of its rows and of its columns is zero, and whether
+    its rows and its columns are copies of each other.
+    An axis that consists of repeats is a broadcast TM; rows and columns are first copied within their tile. Ops that
+    move the value are added if its own layout is another."""
     parts = moves(value.layout, layout) or []
     missing = [
         axis
@@ -226,7 +226,7 @@ def operand(low: Lowering, value: LoweredValue, layout: Layout) -> tuple[Use, tu
     rest = _without_axes(layout, missing)
     real_pieces = [number for number, piece in enumerate(rest.pieces) if piece.axis != "-"]
     value = _without_repeats(low, value, rest, real_pieces)
-    axis = _beside(low, value)
+    axis = _axis_beside_zeros(low, value)
     copied = [*missing]
     if axis and not layout.on(axis):  # zeros beside the result would meet numbers: harmless, but V209
         copied.insert(0, axis)
@@ -258,7 +258,7 @@ def _broadcasts(extent: Extent, axes: Container[str]) -> Iterator[Tm]:
             yield ("broadcast", axis, size // unit)
 
 
-def _beside(low: Lowering, value: LoweredValue) -> str:
+def _axis_beside_zeros(low: Lowering, value: LoweredValue) -> str:
     """Return the axis ("r" or "c") of the reduction that a value comes from and that left zeros beside its row or
     column, "" for other values."""
     op = low.out.ops.get(value.source)
@@ -290,7 +290,8 @@ def _without_repeats(low: Lowering, value: LoweredValue, rest: Layout, real_piec
 
 
 def copy_rows(low: Lowering, value: LoweredValue) -> LoweredValue:
-    """Copy the one row of a tile to all of its rows."""
+    """Return the value with its one row copied to all rows of the tile, by a move of rows; unchanged if it is so
+    already."""
     if value.same_rows:
         return value
     t = value.layout.extent[0]
@@ -301,7 +302,8 @@ def copy_rows(low: Lowering, value: LoweredValue) -> LoweredValue:
 
 
 def copy_columns(low: Lowering, value: LoweredValue) -> LoweredValue:
-    """Copy the one column of a tile to all of its columns."""
+    """Return the value with its one column copied to all columns of the tile, by a product with a constant; unchanged
+    if it is so already."""
     if value.same_columns:
         return value
     matrix = np.zeros((TILE, TILE), np.float32)
@@ -310,8 +312,8 @@ def copy_columns(low: Lowering, value: LoweredValue) -> LoweredValue:
 
 
 def constant_use(low: Lowering, array: Array, shape: Shape, layout: Layout) -> tuple[Use, tuple[bool, bool]]:
-    """Return a constant as an operand in a layout, as small as broadcasts allow, and whether the padding of its rows
-    and columns is zero."""
+    """Add a constant to the netlist and return it as an operand in a layout, as small as broadcasts allow, and whether
+    the padding of its rows and of its columns is zero."""
     array = np.asarray(array, np.float32)
     array = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     pieces: list[int] = []

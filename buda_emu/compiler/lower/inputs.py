@@ -35,7 +35,7 @@ def input_(low: Lowering, node: Node) -> LoweredValue:
 
 
 def queue_input(low: Lowering, node: Node, layout: Layout) -> LoweredValue:
-    """Add the queue of an input with a layout that keeps the order of elements."""
+    """Add the queue of an input with a layout that keeps the order of elements, and return its value."""
     t, rows, columns = layout.extent
     view = (t, _elements_along(layout, "r"), _elements_along(layout, "c"))
     name = low.name()
@@ -124,7 +124,7 @@ def emit_output(low: Lowering, output: Output, used_names: set[str]) -> None:
     shape = node.shape
     bare = prod(value.layout.extent) >= EMPTY * prod(standard(shape).extent)
     if any(piece.axis == "-" for piece in value.layout.pieces) or bare or not _in_order(value.layout):
-        value = relayout(low, value, _for_host(value.layout, low.target.arch.grid[1]))
+        value = relayout(low, value, _layout_for_host(value.layout, low.target.arch.grid[1]))
     value = low.real(value)
     layout = value.layout
     view = (layout.extent[0], _elements_along(layout, "r"), _elements_along(layout, "c"))
@@ -152,7 +152,7 @@ def _as_slices(value: LoweredValue) -> tuple[LoweredValue, int]:
             return value, 1
 
 
-def _for_host(layout: Layout, core_columns: int) -> Layout:
+def _layout_for_host(layout: Layout, core_columns: int) -> Layout:
     """Return the layout of an output in which elements are in order, and not each in a tile row of its own, as the
     places of a single channel would be: the host link would take up to 32 times as long. What lies along columns goes
     along rows, and every dimension with a part along rows, such as a channel's places, along columns, which a transpose
@@ -200,7 +200,8 @@ def _in_order(layout: Layout) -> bool:
 
 
 def constant_value(low: Lowering, node: Node) -> LoweredValue:
-    """Return a constant as a value of the device. Raises UnsupportedError for integers that float32 does not hold."""
+    """Add a constant to the netlist and return its value. Raises UnsupportedError for integers that float32 does not
+    hold."""
     floats = np.asarray(node.value, np.float32)
     if node.value.dtype.kind in "iu":
         wrong = inexact_integers(node.value)
@@ -226,7 +227,7 @@ only rows and columns. A state with more slices has all but its first dimension 
 def state(low: Lowering, node: Node) -> LoweredValue:
     """Lower a state to its ram's content at the beginning of the program."""
     attrs = node.attrs
-    ram = _ram(low, attrs["label"], node.dtype, attrs["initial"], attrs["slots"], attrs["dim"])
+    ram = _find_or_add_ram(low, attrs["label"], node.dtype, attrs["initial"], attrs["slots"], attrs["dim"])
     # What an op writes stands in the first element alone.
     number = not node.shape and all(output.state != attrs["label"] for output in low.graph.outputs)
     if not node.shape and not number:
@@ -245,14 +246,14 @@ def state(low: Lowering, node: Node) -> LoweredValue:
     )
 
 
-def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, dim: int = 0) -> State:
+def _find_or_add_ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, dim: int = 0) -> State:
     """Return the ram of the state `label`, and add it if it is new, with the content `initial`. A number fills its
     whole tile, so that it can be broadcast; other padding is 0, and stays so."""
     state = low.out.state(label)
     if state is None:
         kernel = len(initial.shape) > 2 and initial.shape[1] % TILE == 0 and _has_gradients(low)
         if kernel:
-            plain = _as_columns(initial.shape)
+            plain = _kernel_layout(initial.shape)
         else:
             plain = best_layout(initial.shape)
         if plain.extent[0] > MOST_SLICES and _has_gradients(low):
@@ -260,7 +261,7 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
         if slots == 1:
             layout = plain
         else:
-            layout = _in_slots(initial.shape, slots, dim)
+            layout = _slotted_layout(initial.shape, slots, dim)
         held = np.zeros(layout.extent, np.float32)
         held.reshape(-1)[layout.place("zrc").ravel()] = np.asarray(initial, np.float32).ravel()
         if not initial.shape:
@@ -286,26 +287,26 @@ def _has_gradients(low: Lowering) -> bool:
     return any(output.accumulate for output in low.graph.outputs)
 
 
-def _as_columns(shape: tuple[int, ...]) -> Layout:
+def _kernel_layout(shape: tuple[int, ...]) -> Layout:
     """Return the layout of a convolution's kernel [out, in, taps...] as products read it: taps of whole tiles of rows,
     a column for each output."""
     return dense_layout(shape, range(2, len(shape)), [1], [0])
 
 
-def _in_slots(shape: tuple[int, ...], slots: int, dim: int) -> Layout:
+def _slotted_layout(shape: tuple[int, ...], slots: int, dim: int) -> Layout:
     """Return the layout of a cache whose dimension `dim` is divided into slots, slot after slot along t, each as a
     value of its own would be. If slots and columns are whole tiles, what would lie along t in a slot, such as heads of
     attention, stands side by side: then slots are put below each other and cut into heads on the way to their readers
     (vstack, hslice), and no op moves them."""
     slot_shape = tuple(size // slots if place == dim else size for place, size in enumerate(shape))
-    part = _side_by_side(slot_shape, dim) or standard(slot_shape)
+    part = _side_by_side_layout(slot_shape, dim) or standard(slot_shape)
     t, rows, columns = part.extent
     dims = list(part.dims)
     dims[dim] = (Piece(slots, "z", t), *dims[dim])
     return Layout(tuple(dims), (slots * t, rows, columns))
 
 
-def _side_by_side(shape: tuple[int, ...], dim: int) -> Layout | None:
+def _side_by_side_layout(shape: tuple[int, ...], dim: int) -> Layout | None:
     """Return the layout with one dimension along rows and all others along columns; None if it has padding or is too
     wide."""
     others = [place for place in range(len(shape)) if place != dim]
@@ -321,8 +322,8 @@ def _side_by_side(shape: tuple[int, ...], dim: int) -> Layout | None:
     return dense_layout(shape, [], [dim], others)
 
 
-def _slot(state: State) -> Layout:
-    """Return the layout of one slot."""
+def _slot_layout(state: State) -> Layout:
+    """Return the layout of one slot of a state, that of the whole state if it has no slots."""
     t, rows, columns = state.layout.extent
     step = t // state.slots
     dims = tuple(tuple(piece for piece in dim if piece != Piece(state.slots, "z", step)) for dim in state.layout.dims)
@@ -338,12 +339,12 @@ def emit_store(low: Lowering, output: Output) -> None:
     """
     node = low.graph[output.value]
     low.node = node
-    ram = _ram(low, output.state, output.dtype, np.zeros(node.shape, np.float32))
+    ram = _find_or_add_ram(low, output.state, output.dtype, np.zeros(node.shape, np.float32))
     if node.op == "constant":
         value = constant_value(low, node)
     else:
         value = low.values[output.value]
-    value = low.mask_padding(low.real(relayout(low, value, _slot(ram))), rows=True, columns=True)
+    value = low.mask_padding(low.real(relayout(low, value, _slot_layout(ram))), rows=True, columns=True)
     use = low.use(value, transpose=True)
     if output.accumulate:
         name = low.op("nop", [use], value.shape_in_tiles, suffix="gradient", gradient=True)

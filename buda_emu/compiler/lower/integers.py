@@ -35,7 +35,7 @@ def to_int8(low: Lowering, node: Node) -> LoweredValue:
         "quantization",
         [Use(wide), Use(number, over(value.shape_in_tiles))],
         value.shape_in_tiles,
-        zero_point=_zero(node),
+        zero_point=_zero_point(node),
     )
     low.out.ops[name].precision = WHOLE
     return LoweredValue(
@@ -59,7 +59,7 @@ def from_int8(low: Lowering, node: Node) -> LoweredValue:
         "dequantization",
         [Use(value.source), Use(number, over(value.shape_in_tiles))],
         value.shape_in_tiles,
-        zero_point=_zero(node),
+        zero_point=_zero_point(node),
     )
     low.out.ops[name].precision = BACK
     return LoweredValue(
@@ -72,14 +72,15 @@ def from_int8(low: Lowering, node: Node) -> LoweredValue:
     )
 
 
-def _zero(node: Node) -> float:
+def _zero_point(node: Node) -> float:
     """Return the zero point of a quantisation."""
     return float(node.attrs["zero"])
 
 
 def requantise(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
-    """Return ops that turn a moved tensor of real numbers back into the integers that `like`, a `dequantization`, made
-    them of. The last op gives the integers."""
+    """Return ops, which the caller adds, that turn the moved tensor `source` of real numbers back into the integers
+    that `like`, a `dequantization`, made them of. The last op gives the integers. Their scale is added to the constants
+    of `tiles`."""
     scale = tiles.constants[like.uses[1].source]
     factor = Constant(f"{source}.factor", 1 / scale.values, "scale")
     tiles.constants.setdefault(factor.name, factor)
@@ -134,7 +135,8 @@ _CLAMP: Final[TileAttributes] = {"relu_en": True, "relu_threshold": 1.0, "relu_m
 
 
 class _Steps:
-    """The sub-ops on one operand, in the order in which they are added."""
+    """The sub-ops of a fused op on one operand. Each method adds sub-ops to `members`, and returns the name of the one
+    with the result."""
 
     def __init__(self, low: Lowering, value: LoweredValue, adder: Adder) -> None:
         self.low = low
@@ -143,7 +145,7 @@ class _Steps:
         self.members: dict[str, TileOp] = {}
         self.name = low.name()
 
-    def do(self, type: str, /, *operands: Use | str, **attrs: Unpack[TileAttributes]) -> str:
+    def add_op(self, type: str, /, *operands: Use | str, **attrs: Unpack[TileAttributes]) -> str:
         """Add a sub-op on operands of the fused op and results of other sub-ops, and return its name."""
         name = f"{self.name}.{len(self.members)}"
         uses = [Use(operand) if isinstance(operand, str) else operand for operand in operands]
@@ -151,72 +153,74 @@ class _Steps:
         return name
 
     def number(self, number: float) -> Use:
-        """Return an operand with the same number everywhere."""
+        """Return an operand with the same number everywhere, a constant of one tile that is broadcast."""
         held = self.low.constant(np.full((1, TILE, TILE), number, np.float32), self.adder.kind, "number")
         return Use(held, over(self.value.shape_in_tiles))
 
     def middle(self, power: int) -> Use | str:
-        """Return 1.5 * 2^power: its sums with smaller numbers stay between the two powers of 2."""
+        """Return 1.5 * 2^power, as an operand or computed by a sub-op. Its sums with smaller numbers stay between
+        2^power and 2^(power + 1), where all numbers have the same unit in the last place."""
         if self.adder.narrow and power > 15:
-            return self.do("multiply", self.number(1.5 * 2**10), self.number(2.0 ** (power - 10)))
+            return self.add_op("multiply", self.number(1.5 * 2**10), self.number(2.0 ** (power - 10)))
         return self.number(1.5 * 2.0**power)
 
     def positive(self, difference: str) -> str:
-        """Return 1 where a difference of at most 1 is above 0, else 0, by multiplication with 2^126, or several times
-        with the largest power that 5 bits of exponent hold, and clamping."""
+        """Add sub-ops that give 1 where a difference (the name of a sub-op, of at most 1) is above 0, else 0:
+        multiplications with 2^126, or several with the largest power that 5 bits of exponent hold, and clamping."""
         steps, factor = (4, self.number(2.0**15)) if self.adder.narrow else (1, self.number(2.0**126))
         for _ in range(steps):
-            difference = self.do("multiply", difference, factor, **_CLAMP)
+            difference = self.add_op("multiply", difference, factor, **_CLAMP)
         return difference
 
     def apart(self, x: Use | str, near: str, least: float) -> tuple[str, str]:
-        """Return how far x is above and below a number, with 0 for distances smaller than `least`."""
+        """Add sub-ops for how far x is above and below the number `near`, with 0 for distances smaller than `least`,
+        and return their two names."""
         keep: TileAttributes = {"relu_en": True, "relu_threshold": least, "relu_mode": "min"}
-        return self.do("subtract", x, near, **keep), self.do("subtract", near, x, **keep)
+        return self.add_op("subtract", x, near, **keep), self.add_op("subtract", near, x, **keep)
 
     def round_by_sum(self, x: Use | str, power: int) -> str:
-        """Round x to a multiple of 2^(power - fraction bits) by a sum with a large number."""
+        """Add sub-ops that round x to a multiple of 2^(power - fraction bits) by a sum with a large number."""
         middle = self.middle(power)
-        return self.do("subtract", self.do("add", x, middle), middle)
+        return self.add_op("subtract", self.add_op("add", x, middle), middle)
 
     def near(self, x: Use | str, doubled: bool = False) -> str:
-        """Return an integer less than 1 from x; if `doubled`, an even one less than 1.5 from it, or x itself. The
-        result is the name of a sub-op."""
+        """Add sub-ops for an integer less than 1 from x; if `doubled`, for an even one less than 1.5 from it, or x
+        itself."""
         integer = self.round_by_sum(x, 23 + doubled)
-        left = self.do("subtract", *self.apart(x, integer, 1.25 if doubled else 0.75))
+        left = self.add_op("subtract", *self.apart(x, integer, 1.25 if doubled else 0.75))
         rough = self.round_by_sum(left, self.adder.bits + 2 + doubled)
-        fine = self.round_by_sum(self.do("subtract", left, rough), self.adder.bits + doubled)
-        integer = self.do("add", self.do("add", integer, rough), fine)
+        fine = self.round_by_sum(self.add_op("subtract", left, rough), self.adder.bits + doubled)
+        integer = self.add_op("add", self.add_op("add", integer, rough), fine)
         # still integers, of numbers that have no room for a fraction
         above, below = self.apart(x, integer, 1.75 if doubled else 0.875)
-        return self.do("subtract", self.do("add", integer, above), below)
+        return self.add_op("subtract", self.add_op("add", integer, above), below)
 
     def floor(self, x: Use | str) -> str:
-        """Return the largest integer that is not above x."""
+        """Add sub-ops for the largest integer that is not above x."""
         near = self.near(x)
-        return self.do("subtract", near, self.positive(self.do("subtract", near, x)))
+        return self.add_op("subtract", near, self.positive(self.add_op("subtract", near, x)))
 
     def ceil(self, x: Use | str) -> str:
-        """Return the smallest integer that is not below x."""
+        """Add sub-ops for the smallest integer that is not below x."""
         near = self.near(x)
-        return self.do("add", near, self.positive(self.do("subtract", x, near)))
+        return self.add_op("add", near, self.positive(self.add_op("subtract", x, near)))
 
     def round(self, x: Use | str) -> str:
-        """Return the nearest integer, halves to even: an even number, and 1 more or less if x is more than 0.5 from
-        it."""
+        """Add sub-ops for the nearest integer, halves to even: an even number, and 1 more or less if x is more than 0.5
+        from it."""
         even = self.near(x, doubled=True)
         half = self.number(0.5)
-        above = self.positive(self.do("subtract", self.do("subtract", x, even), half))
-        below = self.positive(self.do("subtract", self.do("subtract", even, x), half))
-        return self.do("subtract", self.do("add", even, above), below)
+        above = self.positive(self.add_op("subtract", self.add_op("subtract", x, even), half))
+        below = self.positive(self.add_op("subtract", self.add_op("subtract", even, x), half))
+        return self.add_op("subtract", self.add_op("add", even, above), below)
 
     def truncate(self, x: Use | str) -> str:
-        """Round towards 0: floor(|x|), times its sign. The sign is operand 0 of the product, which is the one of fewer
-        bits."""
-        size = self.floor(self.do("abs", x))
-        above = self.positive(self.do("nop", x, **_CLAMP))
-        sign = self.do("subtract", self.do("add", above, above), self.number(1.0))
-        return self.do("multiply", sign, size)
+        """Add sub-ops that round towards 0: floor(|x|), times its sign. The sign is operand 0 of the product, which is
+        the one of fewer bits."""
+        size = self.floor(self.add_op("abs", x))
+        above = self.positive(self.add_op("nop", x, **_CLAMP))
+        sign = self.add_op("subtract", self.add_op("add", above, above), self.number(1.0))
+        return self.add_op("multiply", sign, size)
 
 
 @lowers("floor", "ceil", "round", "truncate")

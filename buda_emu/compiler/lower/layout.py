@@ -98,14 +98,15 @@ class Layout:
         return prod(piece.size for piece in self.on("c")) == self.extent[2]
 
     def cuts_groups(self, axis: str) -> bool:
-        """Return whether sixteen rows (columns) that would share an exponent in a block format, if they lie along
-        columns of the tensor, hold both elements and padding (FORMATS 4)."""
+        """Return whether some sixteen positions along `axis` ("r" or "c"), counted from the tensor's edge, hold both
+        elements and padding. Sixteen numbers of a row share an exponent in a block format (FORMATS 4); along "r" this
+        tells it of the transposed tensor."""
         if prod(piece.size for piece in self.on(axis)) == self.extent["zrc".index(axis)]:
             return False
         return bool((np.bincount(self.positions(axis) // BLOCK_DATUMS) % BLOCK_DATUMS).any())
 
     def positions(self, axis: str) -> Index:
-        """Return the rows (columns) of the extent that hold elements."""
+        """Return the rows ("r") or columns ("c") of the tensor that hold elements, in the order of the elements."""
         positions = np.zeros(1, np.int64)
         for piece in self.on(axis):
             positions = (positions[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
@@ -121,8 +122,8 @@ class Layout:
         return by_tile.reshape(-1, TILE**2)
 
     def place(self, axes: str) -> Index:
-        """Return the position of every element along some axes, z outermost, as an array with one dimension for each
-        piece."""
+        """Return the position of every element in the axes `axes` of the tensor, flattened with z outermost, as an
+        array with one dimension for each piece: "zrc" gives its place in the whole tensor, "c" its column."""
         strides = {"c": 1, "r": self.extent[2] if "c" in axes else 1, "z": 1, "-": 0}
         if "z" in axes:
             strides["z"] = (self.extent[1] if "r" in axes else 1) * (self.extent[2] if "c" in axes else 1)
@@ -137,7 +138,7 @@ class Layout:
 
 def main_axis(dim: Dim) -> str:
     """Return the axis along which a dimension has most of its elements; if several have as many, that of the innermost
-    piece among them."""
+    piece among them. Raises ValueError for a dimension without pieces."""
     sizes: dict[str, int] = {}
     for piece in reversed(dim):
         sizes[piece.axis] = sizes.get(piece.axis, 1) * piece.size
@@ -164,8 +165,8 @@ def layout_on_axes(shape: Sequence[int], axes: Sequence[str]) -> Layout:
 
 
 def dense_layout(shape: Sequence[int], z: Sequence[int], r: Sequence[int], c: Sequence[int]) -> Layout:
-    """Return the layout of a value of this shape with the dimensions of the numbers `z`, `r` and `c` along each axis,
-    outermost first, without gaps."""
+    """Return the layout of a value of this shape without gaps. `z`, `r` and `c` are the numbers of the dimensions along
+    each axis, outermost first."""
     dims: list[Dim] = [() for _ in shape]
     extent: list[int] = []
     for axis, members in (("z", z), ("r", r), ("c", c)):
@@ -209,7 +210,7 @@ def reshape_layout(layout: Layout, shape: Sequence[int]) -> Layout | None:
 
 
 def merge_pieces(pieces: Iterable[Piece]) -> Dim:
-    """Merge neighbouring pieces that continue each other."""
+    """Return the pieces with neighbours that continue each other merged, and without those of size 1."""
     merged_pieces: list[Piece] = []
     for piece in pieces:
         if merged_pieces:

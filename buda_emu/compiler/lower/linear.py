@@ -21,7 +21,8 @@ def linear(low: Lowering, node: Node) -> LoweredValue:
 
 
 def along(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> LoweredValue:
-    """Apply a constant matrix along one dimension, on whatever axis it lies."""
+    """Apply a constant matrix along dimension `dim` of a value, on whatever axis it lies, and return the product as a
+    value."""
     layout = value.layout
     axes = axes_of(layout.dims[dim])
     if axes == {"c"}:
@@ -31,15 +32,16 @@ def along(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> Lower
         return _along_columns(low, materialise(low, value), dim, matrix)
     if "c" in axes or "-" in axes_of(layout.pieces):
         rest = [place for place in range(len(layout.dims)) if place != dim]
-        columns = _columns(layout, rest)
+        columns = _dims_kept_in_columns(layout, rest)
         others = [place for place in rest if place not in columns]
         value = relayout(low, value, dense_layout(layout.shape, others, [dim], columns))
     return _along_rows(low, value, dim, matrix)
 
 
-def _columns(layout: Layout, places: Sequence[int]) -> list[int]:
-    """Return the dimensions that stay along the columns: those with all their pieces there, else those with some. To
-    bring other dimensions of an image there, whose windows hold several places, would multiply its channels."""
+def _dims_kept_in_columns(layout: Layout, places: Sequence[int]) -> list[int]:
+    """Return which of the dimensions `places` stay along the columns: those with all their pieces there, else those
+    with some. To bring other dimensions of an image there, whose windows hold several places, would multiply its
+    channels."""
     axes = {place: axes_of(layout.dims[place]) for place in places}
     return [place for place in places if axes[place] == {"c"}] or [place for place in places if "c" in axes[place]]
 
@@ -134,8 +136,8 @@ def _along_rows(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) ->
     dims = tuple(tuple(piece for place, piece in new if place == number) for number in range(len(shape)))
     new_layout = Layout(dims, extent)
     # All rows of one position of the dimension, before and after.
-    rows_before = _row_place(Layout((layout.dims[dim],), layout.extent), layout.extent)
-    rows_after = _row_place(Layout((new_layout.dims[dim],), extent), extent)
+    rows_before = _rows_of_elements(Layout((layout.dims[dim],), layout.extent), layout.extent)
+    rows_after = _rows_of_elements(Layout((new_layout.dims[dim],), extent), extent)
     have = np.zeros(1, np.int64)
     want = np.zeros(1, np.int64)
     for (place, old), (_, piece) in zip(parts, new, strict=True):
@@ -150,7 +152,7 @@ def _along_rows(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) ->
     return low.move_rows(value, row_matrix, new_layout)
 
 
-def _row_place(layout: Layout, extent: tuple[int, int, int]) -> Array:
+def _rows_of_elements(layout: Layout, extent: tuple[int, int, int]) -> Array:
     """Return the row, counted through t, of every element of a layout along z and rows; `extent`: the tensor's t, rows,
     columns."""
     rows = np.zeros(1, np.int64)

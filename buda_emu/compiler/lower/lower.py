@@ -24,9 +24,11 @@ def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> Tile
     for program, program_nodes in nodes.items():
         low.begin(program)
         for node in program_nodes:
-            _lower(low, node)
+            _lower_node(low, node)
         program_outputs = [output for output in graph.outputs if output.program == program]
-        _keep_old(low, program_of, program, {output.state for output in program_outputs if not output.accumulate})
+        _copy_overwritten_values(
+            low, program_of, program, {output.state for output in program_outputs if not output.accumulate}
+        )
         _emit_results(low, program_outputs, used_names)
     low.out.places = _places_of_values(low)
     return store_early(prune(low.out))
@@ -64,7 +66,8 @@ def _readers(tiles: TileGraph, source: str) -> Iterator[TileOp]:
 
 def store_early(tiles: TileGraph) -> TileGraph:
     """Move ops that write caches to the place where nothing reads the cache any more, instead of the end, so that the
-    values need not lie in DRAM until then. The order of all other ops, and of a training, stays."""
+    values need not lie in DRAM until then. The order of all other ops, and of a training, stays. The graph is changed
+    and returned."""
     if tiles.trains:
         return tiles
     place = {name: number for number, name in enumerate(tiles.ops)}
@@ -79,7 +82,9 @@ def store_early(tiles: TileGraph) -> TileGraph:
     return tiles
 
 
-def _keep_old(low: Lowering, program_of: Mapping[str, str], program: str, stored: Collection[str]) -> None:
+def _copy_overwritten_values(
+    low: Lowering, program_of: Mapping[str, str], program: str, stored: Collection[str]
+) -> None:
     """Copy values that a later program reads from a state that this program overwrites: the ram will hold the new
     content by then, and after several rounds the last. `program_of`: the programs of nodes; `stored`: labels of the
     states that this program writes."""
@@ -91,8 +96,9 @@ def _keep_old(low: Lowering, program_of: Mapping[str, str], program: str, stored
                 low.values[name] = low.copy(low.real(value), suffix="before")
 
 
-def _lower(low: Lowering, node: Node) -> None:
-    """Lower one node by its rule, and check the shape of the result."""
+def _lower_node(low: Lowering, node: Node) -> None:
+    """Lower one node by the rule of its op and enter the result in `low.values`. Raises InternalError for an op without
+    a rule and a result of another shape, UnsupportedError for what the device cannot do."""
     if node.op not in RULES:
         raise InternalError(f"nothing lowers {node.op}")
     low.node = node
@@ -124,7 +130,8 @@ def _needed_names(tiles: TileGraph) -> set[str]:
 
 
 def prune(tiles: TileGraph) -> TileGraph:
-    """Remove ops, constants, inputs and states that no output or store depends on."""
+    """Remove ops, constants, inputs and states that no output or store depends on, and return the graph, which is
+    changed."""
     needed = _needed_names(tiles)
     tiles.ops = {name: op for name, op in tiles.ops.items() if name in needed}
     tiles.constants = {name: entry for name, entry in tiles.constants.items() if name in needed}

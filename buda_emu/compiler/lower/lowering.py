@@ -123,8 +123,9 @@ class Lowering:
         largest: float = LARGEST,
         copy: int = 0,
     ) -> str:
-        """Return the name of a constant with the elements [t, rows, columns], clipped to magnitude `largest`; `kind` is
-        that of `Constant`. Equal constants with the same kind and the same number `copy` share a name."""
+        """Add a constant with the elements [t, rows, columns], clipped to magnitude `largest`, and return its name,
+        which ends in `suffix`; `kind` is that of `Constant`. Equal constants with the same kind and the same number
+        `copy` share a name. Raises UnsupportedError for NaN."""
         source_values: Any = values
         if isinstance(source_values, Referenced):
             values = self._bounded_reference(source_values, suffix, largest)
@@ -138,25 +139,27 @@ class Lowering:
         return self._known[key]
 
     def _bounded_copy(self, values: NDArray[Any], suffix: str, largest: float) -> NDArray[Any]:
-        """Return a copy in memory, without elements beyond `largest`."""
+        """Return a copy in memory, floats as float32 and clipped to magnitude `largest`. Raises UnsupportedError for
+        NaN."""
         values = np.array(values, order="C")  # memory of its own: the model may change its parameters later
         if values.dtype.kind != "f":
             return values
         if not -largest <= values.min() <= values.max() <= largest:  # or not a number
             if np.isnan(values).any():
-                raise self._nan(suffix)
+                raise self._nan_error(suffix)
             values = replace_infinities(values, largest)
         return values.astype(np.float32, copy=False)
 
     def _bounded_reference(self, values: Referenced, suffix: str, largest: float) -> Any:
-        """Return the reference, clipped to `largest` if it has larger elements."""
+        """Return the reference, clipped to magnitude `largest` if it has larger elements. Raises UnsupportedError for
+        NaN."""
         if values.dtype.kind != "f" or values.is_within(largest):
             return values
         if values.has_nan():
-            raise self._nan(suffix, f" ({values.origin})")
+            raise self._nan_error(suffix, f" ({values.origin})")
         return values.each(("within", largest), lambda block: replace_infinities(block, largest), largest)
 
-    def _nan(self, suffix: str, origin: str = "") -> UnsupportedError:
+    def _nan_error(self, suffix: str, origin: str = "") -> UnsupportedError:
         """Return the error for a constant with NaN. `suffix`: the name of the value within the present node; `origin`:
         where the constant comes from."""
         return UnsupportedError(
@@ -178,7 +181,8 @@ class Lowering:
         **attrs: Unpack[TileAttributes],
     ) -> str:
         """Add a netlist op for the present node and return its name, which ends in `suffix`. `inner`: tiles that a
-        product or a maximum runs over; `grid` and `ublock`: what is fixed of its division, 0 for what is free."""
+        product or a maximum runs over; `grid` and `ublock`: what is fixed of its division, 0 for what is free. Raises
+        UnsupportedError for an operand or result of too many tiles."""
         name = self.name(suffix)
         _check_size(name, shape, MAX_TILES)
         for use in uses:
@@ -209,23 +213,25 @@ class Lowering:
         return shape
 
     def use(self, value: LoweredValue, *, transpose: bool = False) -> Use:
-        """Return a value as an operand; `transpose`: whether the op can transpose it on the way."""
+        """Return a value as an operand. Adds the op of its pending move of rows, and a nop if it is transposed by a TM
+        and the reader does not allow that (`transpose`)."""
         value = self.real(value)
-        self._mark(value)
+        self._mark_mixed_padding(value)
         if ("transpose",) in value.tms and not transpose:
             value = self.copy(value)
-            self._mark(value)
+            self._mark_mixed_padding(value)
         return Use(value.source, value.tms)
 
-    def _mark(self, value: LoweredValue) -> None:
-        """Store in the op whose result is read whether padding mixes with elements. Only its readers know, because a
-        value is described once it is computed."""
+    def _mark_mixed_padding(self, value: LoweredValue) -> None:
+        """Note in the op that gives the value whether padding mixes with elements there. Only its readers know, because
+        a value is described once it is computed."""
         op = self.out.ops.get(value.source)
         if op is not None and not op.mixes_padding:
             op.mixes_padding = value.mixes_padding
 
     def copy(self, value: LoweredValue, suffix: str = "nop") -> LoweredValue:
-        """Return the value in a tensor of its own, by an op that does its TMs: for a reader that can follow no TMs."""
+        """Return the value in a tensor of its own, by a nop that does its TMs, for a reader that can follow no TMs.
+        Copies of the same value share the nop."""
         key = ("copy", value.source, value.tms)
         if key not in self._real:
             name = self.op("nop", [Use(value.source, value.tms)], value.shape_in_tiles, suffix=suffix)
@@ -233,7 +239,8 @@ class Lowering:
         return replace(value, source=self._real[key].source, tms=())
 
     def through(self, value: LoweredValue, tm: Tm, layout: Layout) -> LoweredValue:
-        """Return the value behind one more TM, in the layout that it then has."""
+        """Return the value behind one more TM, in the layout that it then has. Raises InternalError if the TM gives
+        another shape than that of `layout`, UnsupportedError for too many tiles."""
         value = self.real(value)
         shape = self._shape_behind_tms(value.shape_in_tiles, (tm,))
         if shape != replace(value, layout=layout).shape_in_tiles:
@@ -246,7 +253,7 @@ class Lowering:
         becomes an op when the value is used; matrices in sequence are multiplied, unless the product has too many
         different tiles, as with the taps of a window in a scaled image."""
         if value.rows is None:
-            self._mark(value)
+            self._mark_mixed_padding(value)
         else:
             together = matrix.after(value.rows)
             plain = bool((value.rows.weight == 1).all())
@@ -257,7 +264,7 @@ class Lowering:
         return replace(value, rows=matrix, layout=layout, clean_rows=True, same_rows=False)
 
     def real(self, value: LoweredValue) -> LoweredValue:
-        """Return the value with its pending move of rows as an op."""
+        """Return the value with its pending move of rows as an op, which is added; unchanged if none is pending."""
         if value.rows is None:
             return value
         matrix = value.rows
@@ -265,10 +272,10 @@ class Lowering:
         parts = (ArrayKey(part) for part in (matrix.row, matrix.col, matrix.weight))
         key = ("rows", value.source, value.tms, matrix.shape, *parts, shape)
         if key not in self._real:
-            self._real[key] = replace(value, source=self._apply(value, matrix, shape), tms=(), rows=None)
+            self._real[key] = replace(value, source=self._add_row_move(value, matrix, shape), tms=(), rows=None)
         return replace(self._real[key], layout=value.layout)
 
-    def _apply(self, value: LoweredValue, matrix: Sparse, shape: Shape) -> str:
+    def _add_row_move(self, value: LoweredValue, matrix: Sparse, shape: Shape) -> str:
         """Add the op that moves tile rows by a matrix to a result of `shape` in tiles, and return its name: a product
         with one small matrix for each slice, or an identity matmul."""
         source = Use(value.source, value.tms)
@@ -318,7 +325,7 @@ class Lowering:
     ) -> LoweredValue:
         """Multiply columns by a constant [columns before, columns after], the same for every slice of t, and return the
         value in this layout; `flags` are fields of the result that the caller knows better."""
-        if _zeros_and_ones(matrix):
+        if _has_only_zeros_and_ones(matrix):
             kind = "picker"
         else:
             kind = "value"
@@ -348,7 +355,7 @@ class Lowering:
             return value
         value = self.real(value)
         operand = self.use(value)
-        mask = self._mask(value.layout, rows=rows, columns=columns)
+        mask = self._padding_mask(value.layout, rows=rows, columns=columns)
         name = self.op("multiply", [operand, mask], value.shape_in_tiles, suffix="mask")
         return replace(
             value,
@@ -360,7 +367,7 @@ class Lowering:
             same_columns=value.same_columns and not columns,
         )
 
-    def _mask(self, layout: Layout, *, rows: bool, columns: bool) -> Use:
+    def _padding_mask(self, layout: Layout, *, rows: bool, columns: bool) -> Use:
         """Return a constant with 1 for the rows (columns) that hold elements and 0 for their padding, as an operand."""
         mask = np.ones((1, 1, 1), np.float32)
         tms: list[Tm] = list(over((layout.extent[0], 1, 1)))
@@ -391,14 +398,14 @@ def _check_size(name: str, shape: Shape, limit: int) -> None:
         raise UnsupportedError(f"{name}: its layout takes {tiles} tiles, the most is {limit:,}: use smaller inputs")
 
 
-def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
+def _has_only_zeros_and_ones(matrix: NDArray[Any]) -> bool:
     """Return whether a matrix holds only 0 and 1; the first row nearly always decides."""
     parts = chain([matrix[:1]], matrix.blocks() if isinstance(matrix, Referenced) else [matrix])
     return all(bool(((part == 0) | (part == 1)).all()) for part in parts)
 
 
 def swap_rows_and_columns(low: Lowering, value: LoweredValue) -> LoweredValue:
-    """Return the value with rows and columns of its tensor exchanged."""
+    """Return the value with rows and columns of its tensor exchanged by a TM."""
     value = low.real(value)
     t, rows, columns = value.layout.extent
     extent: Extent = (t, columns, rows)

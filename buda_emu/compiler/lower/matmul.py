@@ -36,16 +36,16 @@ def matmul(low: Lowering, node: Node) -> LoweredValue:
     if left is not None and prod(left.shape[:-2]) == 1:
         value = expand_layout(low.values[node.inputs[1]], (*node.shape[:-2], *low.graph[node.inputs[1]].shape[-2:]))
         return along(low, value, len(node.shape) - 2, Sparse.dense(left.reshape(left.shape[-2:]).astype(np.float32)))
-    return _general(low, node)
+    return _product_of_values(low, node)
 
 
 def multiply_by_constant(low: Lowering, value: LoweredValue, matrix: Array, node: Node) -> LoweredValue:
-    """Multiply the last dimension of a value by a constant matrix [before, after], and return the value of the node.
-    That dimension goes along the columns, all other dimensions stay."""
+    """Multiply the last dimension of a value by a constant matrix [before, after], and return the product, which has
+    the shape of `node`. That dimension goes along the columns, all other dimensions stay."""
     dim = len(node.shape) - 1
     width = matrix.shape[1]
     if padded_size(width) > WIDE:
-        return _product_in_slices(low, value, matrix, dim, _goes_out(low, node))
+        return _product_in_slices(low, value, matrix, dim, _slices_go_to_host(low, node))
     value = columns_of(low, value, (dim,))
     layout = value.layout
     places = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
@@ -59,13 +59,13 @@ def multiply_by_constant(low: Lowering, value: LoweredValue, matrix: Array, node
     return low.times(value, weights, Layout(tuple(dims), (*layout.extent[:2], padded_size(width))), suffix="matmul")
 
 
-def _goes_out(low: Lowering, node: Node) -> bool:
+def _slices_go_to_host(low: Lowering, node: Node) -> bool:
     """Return whether slices of the columns of a node's value are slices of an output: the value is an output, or only
     element-wise ops with single numbers and reshapes come behind it."""
     if any(output.value == node.name for output in low.graph.outputs):
         return True
     readers = [low.graph[name] for name in low.graph.users()[node.name]]
-    return len(readers) == 1 and _keeps_columns(low, node, readers[0]) and _goes_out(low, readers[0])
+    return len(readers) == 1 and _keeps_columns(low, node, readers[0]) and _slices_go_to_host(low, readers[0])
 
 
 def _keeps_columns(low: Lowering, node: Node, reader: Node) -> bool:
@@ -88,7 +88,7 @@ def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: i
     value = relayout(low, value, dense_layout(shape, [], rest, [dim]))
     _, rows, inner = value.layout.extent
     width = matrix.shape[1]
-    count, columns = _slices(padded_size(width), out)
+    count, columns = _count_slices(padded_size(width), out)
     weights = scatter(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
     slices = weights.reshape(inner, count, columns // count).transpose(1, 0, 2)
     right = Use(low.constant(slices, "value", "weights"))
@@ -112,7 +112,7 @@ def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: i
     )
 
 
-def _slices(columns: int, out: bool) -> tuple[int, int]:
+def _count_slices(columns: int, out: bool) -> tuple[int, int]:
     """Return the number of slices into which so many columns are cut, and the columns of all of them together. Slices
     that eight cores share evenly are preferred, if they add at most a thirty-second: those with the fewest columns, and
     for an output (`out`), whose slices go to the host one by one, those with the fewest columns including those of one
@@ -132,7 +132,7 @@ def _slices(columns: int, out: bool) -> tuple[int, int]:
 
 def columns_of(low: Lowering, value: LoweredValue, dims: tuple[int, ...]) -> LoweredValue:
     """Return the value with just the dimensions `dims` along the columns, with or without gaps; the others are dense
-    along z and rows, where they are."""
+    along z and rows, where they are. Adds the ops that move it there."""
     layout = value.layout
     if _are_the_columns(layout, dims):
         return value
@@ -145,7 +145,7 @@ def columns_of(low: Lowering, value: LoweredValue, dims: tuple[int, ...]) -> Low
     if not rows or prod(shape[place] for place in rows) == 1:
         rows = others[-1:]
         z = others[:-1]
-    z.sort(key=lambda place: (-_stride(layout, place), place))
+    z.sort(key=lambda place: (-_stride_along_z(layout, place), place))
     return relayout(low, value, dense_layout(shape, z, rows, list(dims)), loose=True)
 
 
@@ -157,7 +157,7 @@ def _are_the_columns(layout: Layout, dims: tuple[int, ...]) -> bool:
     return all(piece.axis != "-" and (piece.axis == "c") == (piece in column_pieces) for piece in layout.pieces)
 
 
-def _stride(layout: Layout, place: int) -> int:
+def _stride_along_z(layout: Layout, place: int) -> int:
     """Return the stride of dimension `place` along z, 0 for one on another axis."""
     dim = layout.dims[place]
     if dim and dim[-1].axis == "z":
@@ -165,7 +165,7 @@ def _stride(layout: Layout, place: int) -> int:
     return 0
 
 
-def _general(low: Lowering, node: Node) -> LoweredValue:
+def _product_of_values(low: Lowering, node: Node) -> LoweredValue:
     """Lower a product of two values for each slice of t; the second one may be read transposed."""
     shapes = [low.graph[name].shape for name in node.inputs]
     batch = node.shape[:-2]
@@ -256,21 +256,22 @@ def conv(low: Lowering, node: Node) -> LoweredValue:
     (n, channels, *space) = low.graph[node.inputs[0]].shape
     flat = weights.reshape(cout, channels // groups, prod(kernel)).astype(np.float32)
     if not groups == channels == cout or channels == 1:
-        value = _side_by_side(low, node, value, kernel, (n, channels, *space))
-        matrix = _matrix(flat, groups, value.layout.extent[2] // prod(kernel))
-        return low.times(value, matrix, _conv_out(value.layout, cout), suffix="conv")
-    parts = _parts(low.target, channels)
+        value = _put_taps_side_by_side(low, node, value, kernel, (n, channels, *space))
+        matrix = _weight_matrix(flat, groups, value.layout.extent[2] // prod(kernel))
+        return low.times(value, matrix, _conv_result_layout(value.layout, cout), suffix="conv")
+    parts = _count_channel_slices(low.target, channels)
     if parts > 1:
         value = relayout(low, value, dense_layout((n, channels, *space), [0], list(range(2, 2 + len(space))), [1]))
         value = _reshape(value, (n * parts, channels // parts, *space))
-    value = _side_by_side(low, node, value, kernel, (n * parts, channels // parts, *space))
+    value = _put_taps_side_by_side(low, node, value, kernel, (n * parts, channels // parts, *space))
     return _reshape(_depthwise(low, value, flat[:, 0], parts), node.shape)
 
 
-def _side_by_side(
+def _put_taps_side_by_side(
     low: Lowering, node: Node, value: LoweredValue, kernel: tuple[int, ...], shape: tuple[int, ...]
 ) -> LoweredValue:
-    """Return the elements for the taps of a convolution, from a value seen in `shape`, in columns side by side."""
+    """Pick the elements for the taps of a convolution from a value seen in `shape`, and return them with the taps side
+    by side in columns."""
     value, layout = _pick_taps(low, node, value, kernel, shape)
     count = prod(kernel)
     (t, rows, width) = layout.extent
@@ -288,7 +289,7 @@ def _reshape(value: LoweredValue, shape: Sequence[int]) -> LoweredValue:
     return replace(value, layout=layout)
 
 
-def _parts(target: Target, channels: int) -> int:
+def _count_channel_slices(target: Target, channels: int) -> int:
     """Return the number of slices of whole tiles into which the channels of a depthwise convolution are cut, so that a
     core has room for each: cores do not share its columns (OPS 6.3)."""
     if channels % TILE == 0:
@@ -298,7 +299,7 @@ def _parts(target: Target, channels: int) -> int:
     return next((parts for parts in divisors(tiles) if tiles // parts <= target.widest_block), 1)
 
 
-def _matrix(flat: Array, groups: int, width: int) -> Array:
+def _weight_matrix(flat: Array, groups: int, width: int) -> Array:
     """Return kernels [out, in, taps] as a matrix of rows [taps, in], each tap's padded to `width`, and columns [out];
     each group of outputs has the rows of its own inputs."""
     cout, share_in, count = flat.shape
@@ -380,7 +381,7 @@ def _pick_taps(
     return low.real(low.move_rows(value, matrix, layout)), layout
 
 
-def _conv_out(layout: Layout, cout: int) -> Layout:
+def _conv_result_layout(layout: Layout, cout: int) -> Layout:
     """Return the layout of a convolution's result: as `layout`, with `cout` channels in the columns."""
     dims = list(layout.dims)
     dims[1] = (Piece(cout, "c", 1),) if cout > 1 else ()
@@ -391,7 +392,7 @@ def _depthwise(low: Lowering, value: LoweredValue, flat: Array, parts: int) -> L
     """Convolve each channel by itself, with weights on the diagonals of tiles (FRONTEND 2, OPS 6.3). `flat`: kernels
     [channels, taps]; `parts` slices of channels lie behind each other along t."""
     channels, count = flat.shape
-    out = _conv_out(value.layout, channels // parts)
+    out = _conv_result_layout(value.layout, channels // parts)
     t, height, width = out.extent
     diagonals = np.zeros((parts, count, width // TILE, TILE, TILE), np.float32)
     part, column = np.divmod(np.arange(channels, dtype=np.int64), channels // parts)

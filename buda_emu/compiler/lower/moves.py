@@ -74,7 +74,7 @@ def concat(low: Lowering, node: Node) -> LoweredValue:
         return constant_value(low, _join_constants(low, node, starts))
     values = {number: materialise(low, low.values[node.inputs[number]]) for number in computed}
     largest = max(computed, key=lambda number: prod(values[number].layout.shape))  # which tells where all of it stands
-    order = _order(values[largest].layout, len(node.shape))
+    order = _dims_by_axis(values[largest].layout, len(node.shape))
     total: LoweredValue | None = None
     for number in sorted(computed, key=lambda number: (number != largest, number)):
         value = relayout(low, values[number], dense_layout(values[number].layout.shape, *order))
@@ -85,12 +85,12 @@ def concat(low: Lowering, node: Node) -> LoweredValue:
         if total is not None:
             placed = low.mask_padding(relayout(low, placed, total.layout), rows=True, columns=True)
             flags = placed.clean_rows, placed.clean_columns
-            placed = _sum(low, total, low.use(placed), flags)
+            placed = _add_operand(low, total, low.use(placed), flags)
         total = placed
     assert total is not None
     if len(computed) < len(node.inputs):
         use, flags = constant_use(low, _join_constants(low, node, starts).value, node.shape, total.layout)
-        total = _sum(low, total, use, flags)
+        total = _add_operand(low, total, use, flags)
     return replace(total, same_rows=False, same_columns=False)
 
 
@@ -114,7 +114,7 @@ def _join_constants(low: Lowering, node: Node, starts: list[int]) -> Node:
     )
 
 
-def _sum(low: Lowering, value: LoweredValue, use: Use, flags: tuple[bool, bool]) -> LoweredValue:
+def _add_operand(low: Lowering, value: LoweredValue, use: Use, flags: tuple[bool, bool]) -> LoweredValue:
     """Add an operand of the same layout to a value, and return the sum; `flags`: whether the padding of the operand's
     rows and columns is 0."""
     t, r, c = value.layout.extent
@@ -131,7 +131,7 @@ def _sum(low: Lowering, value: LoweredValue, use: Use, flags: tuple[bool, bool])
     )
 
 
-def _order(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:
+def _dims_by_axis(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:
     """Return the dimensions along z, rows and columns by the axis of most of their elements; dimensions without pieces
     are where the standard layout has them."""
     axes = {place: main_axis(dim) for place, dim in enumerate(layout.dims) if dim}
@@ -160,7 +160,7 @@ def embedding(low: Lowering, node: Node) -> LoweredValue:
     rows = padded_size(count)
     name = low.op(
         "embedding",
-        [Use(_table(low, table_elements, rows)), Use(indices)],
+        [Use(_table_queue(low, table_elements, rows)), Use(indices)],
         (1, rows // TILE, width // TILE),
         num_indices=rows,
     )
@@ -172,7 +172,7 @@ def embedding(low: Lowering, node: Node) -> LoweredValue:
     )  # the host pads the indices with ones, which read zeros
 
 
-def _table(low: Lowering, table_elements: Any, rows: int) -> str:
+def _table_queue(low: Lowering, table_elements: Any, rows: int) -> str:
     """Return the queue of a table, added if it is new, for an embedding that reads `rows` rows. net2pipe cuts the queue
     for the first reader of an epoch, by name, so no other reader may read more at a time (V081); a copy of the table is
     made if one would."""
@@ -197,15 +197,15 @@ def reduce_max(low: Lowering, node: Node) -> LoweredValue:
     axes = axes_of(pieces)
     alone = len(axes) == 1 and axes.isdisjoint(_axes_of_others(layout, dim))
     if axes == {"z"} and len(pieces) == 1 and pieces[0].stride == 1:
-        return _largest_of_z(low, value, dim, pieces[0].size)
-    if not alone and axes == {"c"} and prod(piece.size for piece in pieces) ** 2 <= _in_columns(layout):
-        value = relayout(low, value, _innermost_of_z(layout, dim))
-        return _largest_of_z(low, low.real(value), dim, value.layout.dims[dim][0].size)
+        return _max_over_z(low, value, dim, pieces[0].size)
+    if not alone and axes == {"c"} and prod(piece.size for piece in pieces) ** 2 <= _count_columns(layout):
+        value = relayout(low, value, _layout_with_innermost(layout, dim))
+        return _max_over_z(low, low.real(value), dim, value.layout.dims[dim][0].size)
     if not alone or axes == {"z"}:
         rest = [place for place in range(len(layout.dims)) if place != dim]
         value = relayout(low, value, dense_layout(layout.shape, rest[:-1], rest[-1:], [dim]))
         axes = {"c"}
-    return _largest_of_axis(low, value, dim, axes.pop())
+    return _max_over_axis(low, value, dim, axes.pop())
 
 
 def _axes_of_others(layout: Layout, dim: int) -> set[str]:
@@ -213,9 +213,9 @@ def _axes_of_others(layout: Layout, dim: int) -> set[str]:
     return axes_of(chain(*layout.dims[:dim], *layout.dims[dim + 1 :]))
 
 
-def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) -> LoweredValue:
+def _max_over_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) -> LoweredValue:
     """Lower a maximum over a dimension that is alone along an axis, the rows or columns."""
-    value = low.real(_low_padding(low, value, axis))
+    value = low.real(_fill_padding_below(low, value, axis))
     layout = value.layout
     t, r, c = value.shape_in_tiles
     if axis == "c":
@@ -239,19 +239,19 @@ def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) ->
     )
 
 
-def _in_columns(layout: Layout) -> int:
+def _count_columns(layout: Layout) -> int:
     """Return how many elements a layout has in its columns, without padding."""
     return prod(piece.size for piece in layout.on("c"))
 
 
-def _innermost_of_z(layout: Layout, dim: int) -> Layout:
+def _layout_with_innermost(layout: Layout, dim: int) -> Layout:
     """Return the layout with a dimension innermost along z and every other one where its innermost piece is."""
     axes = [pieces[-1].axis if pieces else "z" for pieces in layout.dims]
     z, r, c = ([place for place, dim_axis in enumerate(axes) if dim_axis == axis and place != dim] for axis in "zrc")
     return dense_layout(layout.shape, [*z, dim], r, c)
 
 
-def _largest_of_z(low: Lowering, value: LoweredValue, dim: int, count: int) -> LoweredValue:
+def _max_over_z(low: Lowering, value: LoweredValue, dim: int, count: int) -> LoweredValue:
     """Lower a maximum over the innermost `count` slices of t."""
     t, r, c = value.shape_in_tiles
     name = low.op("reduce", [low.use(value)], (t // count, r, c), dim="z", type="max", z=count)
@@ -263,8 +263,9 @@ def _largest_of_z(low: Lowering, value: LoweredValue, dim: int, count: int) -> L
     return replace(value, source=name, tms=(), layout=Layout(tuple(dims), (t // count, *value.layout.extent[1:])))
 
 
-def _low_padding(low: Lowering, value: LoweredValue, axis: str) -> LoweredValue:
-    """Return the value with a number far below all others in the padding of rows or columns (FRONTEND 3.2)."""
+def _fill_padding_below(low: Lowering, value: LoweredValue, axis: str) -> LoweredValue:
+    """Return the value with a number far below all others in the padding of rows or columns, so that a maximum does not
+    see the padding (FRONTEND 3.2); unchanged if there is no padding. `axis`: "r" or "c"."""
     layout = value.layout
     if axis == "c":
         full = layout.columns_full

@@ -101,7 +101,7 @@ class PickTable:
         dense = np.zeros((starts.size, TILE_ELEMENTS), np.float32 if (weight != 1).any() else np.uint8)
         place = ((matrix.row % 32) * 32 + matrix.col % 32)[order]
         np.add.at(dense, (np.cumsum(first) - 1, place), weight.astype(dense.dtype))
-        tiles, tile_numbers = _distinct(dense)
+        tiles, tile_numbers = _distinct_tiles(dense)
         out = key[0, starts]
         plain = bool(np.isin(tiles, (0, 1)).all())
         return PickTable(
@@ -138,11 +138,11 @@ class PickTable:
         group = self.slice // together
         member = self.slice % together
         slice = (group * count + self.row // height) * together + member
-        return self._of(self.t * count, height, slice, self.row % height)
+        return self._with_pairs_at(self.t * count, height, slice, self.row % height)
 
     def gather_slices(self, count: int) -> "PickTable":
         """Return the table with every `count` consecutive slices below each other in one."""
-        return self._of(
+        return self._with_pairs_at(
             self.t // count, self.rows * count, self.slice // count, self.slice % count * self.rows + self.row
         )
 
@@ -156,9 +156,9 @@ class PickTable:
         )
         table = replace(self, which=tile_numbers, _counts={}, _pickers={})
         column = (column // inner * count + part) * inner + column % inner
-        return replace(table, inner=column)._of(self.t * count, self.rows, slice * count + part, row)
+        return replace(table, inner=column)._with_pairs_at(self.t * count, self.rows, slice * count + part, row)
 
-    def _of(self, t: int, rows: int, slice: Index, row: Index) -> "PickTable":
+    def _with_pairs_at(self, t: int, rows: int, slice: Index, row: Index) -> "PickTable":
         """Return the table with the pairs at other slices and rows, sorted."""
         order = np.lexsort((self.inner, row, slice))
         return PickTable(
@@ -202,14 +202,14 @@ class PickTable:
 
     def fits(self, cut: WorkDivision) -> bool:
         """Return whether the table's numbers fit the 16 bits of a word when its work is divided by `cut`."""
-        tile_bits, ublock_bits, inner_bits = self._bits(cut)
+        tile_bits, ublock_bits, inner_bits = self._field_bits(cut)
         row_bits = (cut.u_rt - 1).bit_length()
         tile_count_bits = (cut.u_rt * cut.u_kt).bit_length()
         tile_word_fits = tile_bits + inner_bits + row_bits <= 16
         ublock_word_fits = ublock_bits + tile_count_bits <= 16
         return tile_word_fits and ublock_word_fits
 
-    def _bits(self, cut: WorkDivision) -> tuple[int, int, int]:
+    def _field_bits(self, cut: WorkDivision) -> tuple[int, int, int]:
         """Return the bits of a tile's number, of an ublock's number, and of a tile's place in a strip (OPS 6.2)."""
         ublocks = self.rows // cut.grid_rows // cut.u_rt
         tile_bits = max(1, (self.counts(cut).tiles - 1).bit_length())
@@ -234,7 +234,7 @@ class PickTable:
             raise UnsupportedError(
                 f"a picker of {counts.tiles} tiles and {self.rows // cut.grid_rows} rows does not fit 16-bit words"
             )
-        tile_bits, ublock_bits, inner_bits = self._bits(cut)
+        tile_bits, ublock_bits, inner_bits = self._field_bits(cut)
         core = self.row // (self.rows // cut.grid_rows)
         out_tiles = np.zeros((cut.grid_rows, counts.tiles, 32, 32), np.float32)
         words: list[list[int]] = []
@@ -245,7 +245,7 @@ class PickTable:
             out_tiles[number, : len(core_tiles)] = self.tiles[core_tiles]
             core_strips = self._strips(pairs, place, cut, (tile_bits, inner_bits))
             strips.append(len(core_strips))
-            words.append(_stream(core_strips, ublock_bits))
+            words.append(_encode_strips(core_strips, ublock_bits))
         longest = -(-max(len(stream) for stream in words) // _TILE_WORDS)
         out_words = np.zeros((cut.grid_rows, longest * _TILE_WORDS), np.uint16)
         for number, stream in enumerate(words):
@@ -316,7 +316,7 @@ def _count_distinct(keys: Index, groups: int, keys_per_group: int) -> Index:
     return np.bincount(keys[np.diff(keys, prepend=-1) > 0] // keys_per_group, minlength=groups)
 
 
-def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
+def _distinct_tiles(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
     """Return the distinct tiles, and the number of each tile among them."""
     if not len(dense):
         return np.zeros((1, 32, 32), np.float32), np.zeros(0, np.int64)
@@ -330,8 +330,8 @@ def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
     return dense[index].astype(np.float32).reshape(-1, 32, 32), numbers.ravel()
 
 
-def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
-    """Return the 16-bit words of one core."""
+def _encode_strips(strips: list[_Strip], ublock_bits: int) -> list[int]:
+    """Return the 16-bit words that encode the strips of one row of cores."""
     words: list[int] = []
     position = 0
     last_head = -1
@@ -350,8 +350,8 @@ def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
 
 
 def picker_rows(target: Target, table: PickTable) -> int:
-    """Return the rows of cores for an identity matmul. Each row holds its own tiles and encoding, so many pairs need
-    many rows, and so do many distinct tiles of many bits."""
+    """Return the rows of cores, a divisor of the table's tile rows, for an identity matmul. Each row holds its own
+    tiles and encoding, so many pairs need many rows, and so do many distinct tiles of many bits."""
     possible_rows = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
 
     def have_room(rows: int) -> bool:
@@ -363,7 +363,8 @@ def picker_rows(target: Target, table: PickTable) -> int:
 
 
 def has_room(target: Target, table: PickTable) -> bool:
-    """Return whether a core can hold the distinct tiles beside the tiles that it works on."""
+    """Return whether one picker is small enough: whether a core can hold the distinct tiles of its row beside the tiles
+    that it works on."""
     return _tile_bytes(target, table, picker_rows(target, table)) <= PICKER_ROOM
 
 

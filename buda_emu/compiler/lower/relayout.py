@@ -33,8 +33,8 @@ _SIDE_BY_SIDE = 128
 
 
 def relayout(low: Lowering, value: LoweredValue, want: Layout, *, loose: bool = False) -> LoweredValue:
-    """Move the value to another layout of the same dimensions. `loose`: columns may keep their gaps and order, as long
-    as just the wanted pieces lie there."""
+    """Return the value in another layout of the same dimensions, by ops and TMs that are added. `loose`: columns may
+    keep their gaps and order, as long as just the wanted pieces lie there."""
     parts = moves(value.layout, want)
     if parts is None:
         plain = _whole_dims(value.layout)
@@ -49,7 +49,8 @@ def relayout(low: Lowering, value: LoweredValue, want: Layout, *, loose: bool = 
 
 
 def stand_columns_up(low: Lowering, value: LoweredValue) -> LoweredValue:
-    """Turn all columns into rows, so that a move of rows can reorder them; rows become slices of t."""
+    """Return the value with all columns turned into rows, so that a move of rows can reorder them; rows become slices
+    of t."""
     parts = moves(value.layout, value.layout)
     if parts is None:
         raise InternalError(f"no pieces of {value.layout}")
@@ -90,7 +91,7 @@ def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent,
     """Move a value whose layout has one dimension for each of `parts`, in order, to their wanted places in a tensor of
     `extent`. `loose`: columns may keep their gaps and order."""
     if not parts:
-        return _rows(low, value, parts, extent)
+        return _move_rows(low, value, parts, extent)
     changed = _change_columns(low, value, parts)
     if changed is not None:
         return _move_further(low, changed, parts, extent, loose)
@@ -100,9 +101,9 @@ def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent,
     if not strides and (copies or not loose):
         if not copies and value.layout.extent[2] * extent[2] > LARGEST_COLUMN_MATRIX:
             return _move_further(low, _stand_columns_up(low, value, parts), parts, extent, loose)
-        value = _columns(low, value, parts, to_c, extent[2])
-        parts = _parts(value, parts)
-    return _rows(low, value, parts, extent)
+        value = _move_columns(low, value, parts, to_c, extent[2])
+        parts = _remaining_moves(value, parts)
+    return _move_rows(low, value, parts, extent)
 
 
 def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
@@ -112,11 +113,11 @@ def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> Lo
     staying = [k for k in in_c if k in to_c]
     incoming = [k for k in to_c if parts[k].have.axis in "zr"]
     expelled = [k for k in in_c if k not in to_c]
-    if incoming and not staying and not _side_by_side(parts, in_c, incoming):
+    if incoming and not staying and not _may_stand_side_by_side(parts, in_c, incoming):
         return _columns_to_rows(low, value, parts, incoming)
-    if incoming and staying and expelled and _outside(value.layout, parts, staying, expelled):
+    if incoming and staying and expelled and _columns_count_blocks(value.layout, parts, staying, expelled):
         # Slices of t, though wanted along columns: what they hold leaves these, then rows and columns are swapped.
-        return _in_slices(low, value, staying, prod(parts[k].size for k in staying))
+        return _cut_blocks_into_slices(low, value, staying, prod(parts[k].size for k in staying))
     if expelled:
         return _expel(low, value, parts, expelled, staying)
     if incoming:
@@ -137,7 +138,7 @@ def _expel(
     return apart
 
 
-def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int]) -> bool:
+def _may_stand_side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int]) -> bool:
     """Return whether slices of t with one element in a row (`incoming`) become columns while rows stay rows: a product
     joins them once they stand side by side. `in_c`: pieces that are columns already."""
     rows = [part for part in parts if part.have.axis == "r"]
@@ -149,10 +150,10 @@ def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int
 def _move_further(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
     """Move a value on towards the wanted places of `parts` after one step has changed where its pieces are; `extent`
     and `loose` as in `_move`."""
-    return _move(low, value, _parts(value, parts), extent, loose)
+    return _move(low, value, _remaining_moves(value, parts), extent, loose)
 
 
-def _parts(value: LoweredValue, parts: list[Move]) -> list[Move]:
+def _remaining_moves(value: LoweredValue, parts: list[Move]) -> list[Move]:
     """Return the moves from the value's present layout to the wanted places of these parts."""
     return [Move(dim[0], part.want) for dim, part in zip(value.layout.dims, parts, strict=True)]
 
@@ -169,7 +170,7 @@ def _put_slices_below(low: Lowering, value: LoweredValue, parts: list[Move]) -> 
     down = [k for k, part in enumerate(parts) if part.have.axis == "z" and part.want.axis == "r"]
     down.sort(key=lambda k: -parts[k].have.stride)
     count = prod(parts[k].size for k in down)
-    if not (down and value.layout.rows_full and value.rows is None and _runs(parts, down, 1)):
+    if not (down and value.layout.rows_full and value.rows is None and _follow_without_gaps(parts, down, 1)):
         return None
     if not _rows_stay(parts) or any(parts[k].want.stride != parts[k].have.stride * height for k in down):
         return None
@@ -184,7 +185,8 @@ def _put_slices_below(low: Lowering, value: LoweredValue, parts: list[Move]) -> 
 
 
 def _dense_moves(parts: list[Move], z: list[int], r: list[int]) -> list[Move]:
-    """Return moves of pieces to dense places along z and r; pieces along c stay."""
+    """Return moves of the pieces numbered `z` and `r`, outermost first, to dense places along z and rows; pieces along
+    c stay."""
     dense = [Move(part.have, part.have) for part in parts]
     for axis, members in (("z", z), ("r", r)):
         stride = 1
@@ -194,26 +196,27 @@ def _dense_moves(parts: list[Move], z: list[int], r: list[int]) -> list[Move]:
     return dense
 
 
-def _others(parts: list[Move], without: Sequence[int], axes: str) -> list[int]:
+def _other_pieces(parts: list[Move], without: Sequence[int], axes: str) -> list[int]:
     """Return the numbers of the pieces along these axes that are not in `without`, outermost first."""
     others = [k for k, part in enumerate(parts) if part.have.axis in axes and k not in without]
     return sorted(others, key=lambda k: ("zr-".index(parts[k].have.axis), -parts[k].have.stride))
 
 
 def _dense_extent(value: LoweredValue, parts: list[Move], z: list[int], r: list[int]) -> Extent:
-    """Return the extent without gaps of pieces `z` along slices and `r` along rows, with the columns of the value."""
+    """Return the extent of a tensor with the pieces numbered `z` along slices and `r` along rows, without gaps, and the
+    columns of the value."""
     return prod(parts[k].size for k in z), padded_size(prod(parts[k].size for k in r)), value.layout.extent[2]
 
 
 def _columns_to_rows(low: Lowering, value: LoweredValue, parts: list[Move], incoming: list[int]) -> LoweredValue:
     """Move the pieces that are wanted along c to the rows, then swap rows and columns; no piece along c stays there."""
     r = sorted(incoming, key=lambda k: -parts[k].want.stride)
-    z = _others(parts, incoming, "zr")
-    moved = _rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
+    z = _other_pieces(parts, incoming, "zr")
+    moved = _move_rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
     return swap_rows_and_columns(low, moved)
 
 
-def _outside(layout: Layout, parts: list[Move], outer: list[int], inner: list[int]) -> bool:
+def _columns_count_blocks(layout: Layout, parts: list[Move], outer: list[int], inner: list[int]) -> bool:
     """Return whether the `outer` columns count blocks of whole tiles, without gaps, and the `inner` ones lie within a
     block."""
     count = prod(parts[k].size for k in outer)
@@ -221,13 +224,13 @@ def _outside(layout: Layout, parts: list[Move], outer: list[int], inner: list[in
     if layout.extent[2] % (count * TILE):
         return False
     by_stride = sorted(outer, key=lambda k: -parts[k].have.stride)
-    return _runs(parts, by_stride, block) and _inside(parts, inner, block)
+    return _follow_without_gaps(parts, by_stride, block) and _lie_within(parts, inner, block)
 
 
 def _stand_columns_up(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue:
     """Turn all columns into rows, and no row into a column: rows go to z first. Returns the value."""
-    z = _others(parts, (), "zr")
-    moved = _rows(low, value, _dense_moves(parts, z, []), _dense_extent(value, parts, z, []))
+    z = _other_pieces(parts, (), "zr")
+    moved = _move_rows(low, value, _dense_moves(parts, z, []), _dense_extent(value, parts, z, []))
     return swap_rows_and_columns(low, moved)
 
 
@@ -256,22 +259,22 @@ def _expel_columns(
     if (
         present_block
         and set(outer) == set(expelled)
-        and _runs(parts, outer, present_block)
-        and _inside(parts, inner, present_block)
+        and _follow_without_gaps(parts, outer, present_block)
+        and _lie_within(parts, inner, present_block)
     ):
         block = present_block
         new_pieces = {k: parts[k].have for k in (*expelled, *staying)}
     else:
-        room = _divisible(low, count, block // TILE)
+        room = _divisible_blocks(low, count, block // TILE)
         if room is None:
             return None
         count = room
         target = [Move(part.have, new_pieces.get(k, part.have)) for k, part in enumerate(parts)]
-        value = _columns(low, value, target, sorted(new_pieces), block * count)
-    return _in_slices(low, value, expelled, count)
+        value = _move_columns(low, value, target, sorted(new_pieces), block * count)
+    return _cut_blocks_into_slices(low, value, expelled, count)
 
 
-def _in_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count: int) -> LoweredValue:
+def _cut_blocks_into_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count: int) -> LoweredValue:
     """Turn the `count` blocks of columns into slices of t: the pieces `members`, which count the blocks, go along z."""
     t, rows, columns = value.layout.extent
     block = columns // count
@@ -285,7 +288,7 @@ def _in_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count
     return low.through(value, ("hslice", count), Layout(tuple(dims), (t * count, rows, block)))
 
 
-def _divisible(low: Lowering, count: int, block: int) -> int | None:
+def _divisible_blocks(low: Lowering, count: int, block: int) -> int | None:
     """Return the number of blocks of columns, `count` and empty ones that are added, for which the cores of a row have
     room: 17 x 17 has no divisors. Return None if they never have. `block`: tiles of each."""
     (_, cores) = low.target.arch.grid
@@ -296,7 +299,7 @@ def _divisible(low: Lowering, count: int, block: int) -> int | None:
     return None
 
 
-def _runs(parts: list[Move], members: list[int], step: int) -> bool:
+def _follow_without_gaps(parts: list[Move], members: list[int], step: int) -> bool:
     """Return whether the pieces `members` follow each other without gaps, the innermost with stride `step`."""
     for k in reversed(members):
         if parts[k].have.stride != step:
@@ -305,7 +308,7 @@ def _runs(parts: list[Move], members: list[int], step: int) -> bool:
     return True
 
 
-def _inside(parts: list[Move], members: list[int], extent: int) -> bool:
+def _lie_within(parts: list[Move], members: list[int], extent: int) -> bool:
     """Return whether the last element of the pieces `members` lies within an extent along their axis."""
     return sum((parts[k].size - 1) * parts[k].have.stride for k in members) < extent
 
@@ -313,9 +316,9 @@ def _inside(parts: list[Move], members: list[int], extent: int) -> bool:
 def _put_side_by_side(low: Lowering, value: LoweredValue, parts: list[Move], incoming: list[int]) -> LoweredValue:
     """Move the pieces that are wanted along c to the innermost of z, then put slices of t side by side."""
     inner = sorted(incoming, key=lambda k: -parts[k].want.stride)
-    z = [*_others(parts, incoming, "z"), *inner]
-    r = _others(parts, incoming, "r")
-    value = _rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
+    z = [*_other_pieces(parts, incoming, "z"), *inner]
+    r = _other_pieces(parts, incoming, "r")
+    value = _move_rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
     count = prod(parts[k].size for k in incoming)
     t, rows, columns = value.layout.extent
     dims = list(value.layout.dims)
@@ -328,7 +331,9 @@ def _put_side_by_side(low: Lowering, value: LoweredValue, parts: list[Move], inc
     return low.through(value, ("hstack", count), Layout(tuple(dims), (t // count, rows, columns * count)))
 
 
-def _columns(low: Lowering, value: LoweredValue, parts: list[Move], members: list[int], extent: int) -> LoweredValue:
+def _move_columns(
+    low: Lowering, value: LoweredValue, parts: list[Move], members: list[int], extent: int
+) -> LoweredValue:
     """Move the columns of the pieces `members` to their wanted places, `extent` columns in all, by a product with a
     constant."""
     have = np.zeros(1, np.int64)
@@ -351,7 +356,7 @@ def _columns(low: Lowering, value: LoweredValue, parts: list[Move], members: lis
     return low.times(value, matrix, Layout(tuple(dims), (t, rows, extent)))
 
 
-def _rows(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent) -> LoweredValue:
+def _move_rows(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent) -> LoweredValue:
     """Move all pieces that are not along c to their wanted places along z and r; `extent`: the wanted one."""
     t, height, _ = value.layout.extent
     new_t, new_height = extent[:2]
@@ -380,7 +385,8 @@ def _rows(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent)
 
 
 def _slice_or_stack(low: Lowering, value: LoweredValue, layout: Layout) -> LoweredValue:
-    """Change only how many rows make a slice; rows keep their number, counted through t."""
+    """Return the value in a layout with another number of rows in a slice; rows keep their number, counted through t.
+    It takes one TM if one height divides the other, else a move of rows."""
     height = value.layout.extent[1]
     new_height = layout.extent[1]
     if height == new_height:

@@ -83,7 +83,7 @@ def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tup
 def _result_place(part: Part, following: Sequence[Part], busy: Container[str], arch: str) -> str | None:
     """Return the place of a part's result: dest if the next part is its only reader and can read dest, else a free
     buffer; None if no buffer is free. A buffer that the part itself reads is not free yet."""
-    if part.name not in _sources(following[1:]) and _through_dest(part, following[0], arch):
+    if part.name not in _names_of_parts_read(following[1:]) and _passes_through_dest(part, following[0], arch):
         return "dest"
     free = (f"intermed{number}" for number in range(MAX_INTERMEDIATES))
     return next((slot for slot in free if slot not in busy), None)
@@ -100,8 +100,8 @@ def schedules(steps: Sequence[SubOp]) -> list[list[SubOp]]:
 
 
 def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
-    """Return the width, in tiles, of the widest intermediate that is read behind a sum that does not depend on it: it
-    has to be one block (OPS 8.3). `columns`: width of the fused op."""
+    """Return the width, in tiles, of the widest intermediate that is read behind a sum that does not depend on it, 0 if
+    there is none: it has to be one block (OPS 8.3). `columns`: width of the fused op."""
     widest = 0
     written: dict[str, tuple[int, int]] = {}  # by buffer: the schedule that wrote it, its columns
     for number, schedule in enumerate(schedules(steps)):
@@ -113,14 +113,14 @@ def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
     return widest
 
 
-def _sources(parts: Sequence[Part]) -> set[str]:
+def _names_of_parts_read(parts: Sequence[Part]) -> set[str]:
     """Return the names of all parts that the given parts read."""
     return set(chain.from_iterable(part.parts_read for part in parts))
 
 
 def _order_parts(parts: Mapping[str, Part], root: str) -> list[Part]:
-    """Order the parts: operands first, the longer branch before the shorter, so that the last operand comes through
-    dest."""
+    """Return the parts that `root` needs, in order: operands first, the longer branch before the shorter, so that the
+    last operand comes through dest."""
     ordered: dict[str, Part] = {}
     depth: dict[str, int] = {}
 
@@ -142,7 +142,7 @@ def _order_parts(parts: Mapping[str, Part], root: str) -> list[Part]:
     return list(ordered.values())
 
 
-def _through_dest(part: Part, reader: Part, arch: str) -> bool:
+def _passes_through_dest(part: Part, reader: Part, arch: str) -> bool:
     """Return whether a part can pass its result to the next one in dest (OPS 8.3 rules 6 and 7; V133, V134); dest has
     no TMs (OPS 8.1)."""
     places = [number for number, source in enumerate(reader.operands) if source == part.name]

@@ -210,7 +210,7 @@ class TileOp(OfOpType):
         return (t, rows, step.inner)
 
     def reader(self, number: int) -> SubOp:
-        """Return the step of a fused op that reads operand `number` first."""
+        """Return the step of a fused op that reads operand `number` first. Raises StopIteration if none does."""
         return next(step for step in self.steps if f"input{number}" in step.inputs)
 
     def is_factor(self, number: int) -> bool:
@@ -272,7 +272,8 @@ class State:
         return f"{self.queue}.slots"
 
     def entries(self, held: Words) -> Words:
-        """Return content [t, rows, columns] as entries of the written queue."""
+        """Return content [t, rows, columns] as entries of the written queue: one for each slot and, if the state has
+        one, the entry of zeros."""
         entries = held.reshape(self.slots, -1, *held.shape[-2:])
         if self.zeros:
             return np.concatenate((entries, np.zeros_like(entries)))
@@ -339,7 +340,8 @@ class TileGraph:
     """Whether a root or reciprocal may have no result, which then is NaN and must not stop a run."""
 
     def shape_of(self, name: str) -> Shape:
-        """Return the shape of any tensor in tiles."""
+        """Return the shape in tiles of an op's result, a constant, an input or a state. Raises KeyError for another
+        name."""
         for group in (self.ops, self.constants, self.inputs, self.states):
             tensors: Mapping[str, Any] = group
             if name in tensors:

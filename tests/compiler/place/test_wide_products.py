@@ -43,12 +43,12 @@ def test_slices_are_put_side_by_side_again(monkeypatch, shape, width, slices):
 )
 def test_slices_are_such_as_eight_columns_of_cores_share(tiles, slices, width):
     """With a thirty-second more columns at most, and a short first part: of 20 slices two are one, of 17 none are."""
-    assert matmul._slices(tiles * TILE, True) == (slices, slices * width * TILE)
+    assert matmul._count_slices(tiles * TILE, True) == (slices, slices * width * TILE)
 
 
 @pytest.mark.parametrize(("tiles", "slices", "width"), [(1600, 20, 80), (544, 5, 112), (1280, 10, 128)])
 def test_what_an_op_puts_side_by_side_has_the_fewest_columns_and_slices(tiles, slices, width):
-    assert matmul._slices(tiles * TILE, False) == (slices, slices * width * TILE)
+    assert matmul._count_slices(tiles * TILE, False) == (slices, slices * width * TILE)
 
 
 @pytest.mark.parametrize(("after", "slices"), [("nothing", 6), ("factor", 6), ("bias", 3), ("softmax", 3)])
