@@ -30,7 +30,8 @@ _SECTIONS: Final = {
 
 
 def netlist_of(placement: Placement, path: str) -> Netlist:
-    """Build the netlist that `load` would read from the text, without the text. `path`: its name in messages."""
+    """Build the netlist of a placement: the one that `load` would read from its text. `path`: the name of the netlist
+    in messages."""
     return build(_document(placement, path))
 
 
@@ -41,8 +42,9 @@ def netlist_text(placement: Placement, title: str) -> str:
     return print_netlist(netlist_of(placement, placement.target.arch.name), Notes(title, roles, sources))
 
 
-def _queues_by_section(placement: Placement) -> Iterator[PlacedQueue]:
-    """Yield the queues in the order of the sections of a netlist."""
+def _queues_by_role(placement: Placement) -> Iterator[PlacedQueue]:
+    """Yield all queues of a placement grouped by their role, in the order in which the netlist lists them: inputs,
+    constants, states, queues between epochs, on short branches, outputs."""
     for role in _SECTIONS:
         for queue in placement.queues.values():
             if queue.role == role:
@@ -53,8 +55,8 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
     """Return the document that the reader would make of the text, before copies are made and anything is derived."""
     arch = placement.target.arch.name
     document = WrittenNetlist(path, arch, (arch,))
-    for queue in _queues_by_section(placement):
-        document.queues[queue.name] = _queue(placement, queue)
+    for queue in _queues_by_role(placement):
+        document.queues[queue.name] = _netlist_queue(placement, queue)
         if placement.instances:
             document.queue_devices[queue.name] = placement.instances
     inputs: dict[GraphPlace, int] = {}
@@ -62,22 +64,22 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
         inputs |= dict.fromkeys(graphs, placement.count(program))
     ops_by_graph = placement.ops_by_graph()
     for graph, name in graph_names(placement).items():
-        device = _device(placement, graph.chip)
-        ops = [_op(placement, placed, name, device) for placed in ops_by_graph[graph]]
+        device = _device_number(placement, graph.chip)
+        ops = [_netlist_op(placement, placed, name, device) for placed in ops_by_graph[graph]]
         document.graphs[name] = Graph(name=name, target_device=device, input_count=inputs[graph], ops=tuple(ops))
         if placement.instances:
             document.graph_devices[name] = placement.instances
-    document.fused_ops = {name: _fused_op(placed) for name, placed in placement.ops.items() if placed.op.steps}
+    document.fused_ops = {name: _netlist_fused_op(placed) for name, placed in placement.ops.items() if placed.op.steps}
     document.programs = {program.name: program for program in programs(placement)}
     document.program_order = list(document.programs)
-    settings = _own_words(placement)
+    settings = _own_settings(placement)
     if settings:
         document.sections[OWN_SECTION] = words(settings)
     return document
 
 
-def _own_words(placement: Placement) -> dict[str, str]:
-    """Return the words of the netlist's section `buda-emu`; empty where the defaults say the same."""
+def _own_settings(placement: Placement) -> dict[str, str]:
+    """Return the settings of the netlist's section `buda-emu`, by name; empty where the defaults say the same."""
     words: dict[str, str] = {}
     if placement.tiles.undefined_is_nan:
         words[UNDEFINED] = UNDEFINED_IS_NAN
@@ -86,7 +88,7 @@ def _own_words(placement: Placement) -> dict[str, str]:
     return words
 
 
-def _device(placement: Placement, chip: int) -> int:
+def _device_number(placement: Placement, chip: int) -> int:
     """Return the device of a queue or graph; -1 for a model with copies, whose devices follow when the reader makes the
     copies (NETLIST 1.7)."""
     if placement.instances:
@@ -94,12 +96,12 @@ def _device(placement: Placement, chip: int) -> int:
     return placement.device(chip)
 
 
-def _blocking(blocks: Blocks) -> Blocking:
+def _netlist_blocking(blocks: Blocks) -> Blocking:
     """Return the fields of a netlist op or queue for its blocks."""
     return Blocking(grid_size=blocks.grid, t=blocks.t, mblock=blocks.mblock, ublock=blocks.ublock, ublock_order="r")
 
 
-def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
+def _netlist_queue(placement: Placement, queue: PlacedQueue) -> Queue:
     """Return the netlist's queue for a placed one."""
     return Queue(
         name=queue.name,
@@ -107,9 +109,9 @@ def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
         input=queue.input,
         type=queue.type,
         entries=queue.entries,
-        blocking=_blocking(queue.blocks),
+        blocking=_netlist_blocking(queue.blocks),
         df=queue.df,
-        target_device=_device(placement, queue.chip),
+        target_device=_device_number(placement, queue.chip),
         loc=queue.loc,
         alias=queue.alias,
         layout=queue.layout,
@@ -117,16 +119,16 @@ def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
     )
 
 
-def _op(placement: Placement, placed: PlacedOp, graph: str, device: int) -> Op:
-    """Return the netlist's op for a placed one, with formats of its operands as their sources have them. `device`: its
-    number in the netlist."""
+def _netlist_op(placement: Placement, placed: PlacedOp, graph: str, device: int) -> Op:
+    """Return the netlist's op for an op on its cores. Each operand has the format of the queue or op that it comes
+    from. `graph`: the name of its graph in the netlist; `device`: the number of the graph's device."""
     op = placed.op
     target = placement.target.of(placed.op.precision)
     sources = tuple(placement.source(use.source, placed) for use in op.uses)
     formats = tuple(
-        placement.queues[name].df if name in placement.queues else _out_df(placement, name) for name in sources
+        placement.queues[name].df if name in placement.queues else _output_format(placement, name) for name in sources
     )
-    out_df = _out_df(placement, op.name)
+    out_df = _output_format(placement, op.name)
     buffers = tuple(use.buffer for use in op.uses)  # of a short branch beside a long one (place/operand_room.py)
     return Op(
         name=op.name,
@@ -135,11 +137,11 @@ def _op(placement: Placement, placed: PlacedOp, graph: str, device: int) -> Op:
         type=op.type,
         target_device=device,
         grid_loc=placed.at,
-        blocking=_blocking(placed.blocks),
+        blocking=_netlist_blocking(placed.blocks),
         inputs=sources,
         in_df=formats,
         out_df=out_df,
-        intermed_df=_intermediate(target, op, out_df),
+        intermed_df=_intermediate_format(target, op, out_df),
         acc_df=target.acc_df,
         math_fidelity=_fidelity(target, op, formats),
         untilize_output=bool(op.attrs.get("untilize")),
@@ -147,10 +149,10 @@ def _op(placement: Placement, placed: PlacedOp, graph: str, device: int) -> Op:
         grid_transpose=placed.grid_transpose,
         buf_size_mb=placed.blocks.buf_size_mb,
         input_buf_min_size_tiles=buffers if any(buffers) else (),
-        input_tms=tuple(tuple(map(_tm, use.tms)) for use in op.uses),
+        input_tms=tuple(tuple(map(_netlist_tm, use.tms)) for use in op.uses),
         input_unpad=(Pad(),) * len(sources),
         input_pad=(Pad(),) * len(sources),
-        attributes=_attributes(_attribute_values(placed)),
+        attributes=_netlist_attributes(_attribute_values(placed)),
     )
 
 
@@ -168,15 +170,16 @@ def _attribute_values(placed: PlacedOp) -> dict[str, Any]:
     return values
 
 
-def _single(value: Any) -> float:
-    """Return a number with the nine digits that identify one of single precision."""
+def _round_to_single(value: Any) -> float:
+    """Return a number rounded to nine significant digits, which identify a number of single precision and keep the text
+    short."""
     return float(f"{value:.9g}")
 
 
-_KINDS: Final[Mapping[str, Any]] = {"int": int, "bool": bool, "float": _single, "ints": tuple}
+_KINDS: Final[Mapping[str, Any]] = {"int": int, "bool": bool, "float": _round_to_single, "ints": tuple}
 
 
-def _attributes(entries: Mapping[str, Any]) -> Attributes:
+def _netlist_attributes(entries: Mapping[str, Any]) -> Attributes:
     """Return the attributes that the netlist language has; other entries only say how the compiler treats the op."""
     values = {
         name: _KINDS.get(ATTRIBUTES[name].kind, str)(value)
@@ -196,14 +199,14 @@ def _attributes(entries: Mapping[str, Any]) -> Attributes:
 _NO_ATTRIBUTES: Final = Attributes()
 
 
-def _fused_op(placed: PlacedOp) -> FusedOp:
+def _netlist_fused_op(placed: PlacedOp) -> FusedOp:
     """Return the schedules of a fused op; each schedule runs block by block (OPS 8)."""
     op = placed.op
-    written = tuple(tuple(_step(placed, step) for step in schedule) for schedule in schedules(op.steps))
+    written = tuple(tuple(_netlist_sub_op(placed, step) for step in schedule) for schedule in schedules(op.steps))
     return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=written)
 
 
-def _step(placed: PlacedOp, step: TileSubOp) -> SubOp:
+def _netlist_sub_op(placed: PlacedOp, step: TileSubOp) -> SubOp:
     """Return the netlist's sub-op for one step of a fused op."""
     blocks = step_blocks(placed.op, placed.blocks, step)
     if step.inner:
@@ -218,12 +221,12 @@ def _step(placed: PlacedOp, step: TileSubOp) -> SubOp:
         mblock=blocks.mblock,
         ublock=blocks.ublock,
         pop=step.pop,
-        input_tms=_tms(step),
-        attributes=_attributes(step.attrs | inner),
+        input_tms=_step_tms(step),
+        attributes=_netlist_attributes(step.attrs | inner),
     )
 
 
-def _tms(step: TileSubOp) -> tuple[tuple[Tm, ...], ...]:
+def _step_tms(step: TileSubOp) -> tuple[tuple[Tm, ...], ...]:
     """Return the TMs of each input of a sub-op."""
     if step.across:
         spread = (Tm("broadcast", ("c", step.across)),)
@@ -233,7 +236,7 @@ def _tms(step: TileSubOp) -> tuple[tuple[Tm, ...], ...]:
     return tuple(spread if place == 1 else () for place in range(len(step.inputs)))
 
 
-def _intermediate(target: Target, op: TileOp, out_df: str) -> str:
+def _intermediate_format(target: Target, op: TileOp, out_df: str) -> str:
     """Return the format of partial sums and of values between sub-ops; for other ops the one that the op writes
     (FRONTEND 3.5)."""
     if target.acc_df == "Int32":
@@ -244,7 +247,7 @@ def _intermediate(target: Target, op: TileOp, out_df: str) -> str:
     return out_df
 
 
-def _out_df(placement: Placement, name: str) -> str:
+def _output_format(placement: Placement, name: str) -> str:
     """Return the format that an op writes."""
     op = placement.ops[name].op
     target = placement.target.of(op.precision)
@@ -260,6 +263,6 @@ def _fidelity(target: Target, op: TileOp, formats: tuple[str, ...]) -> str:
     return target.fidelity
 
 
-def _tm(tm: TileTm) -> Tm:
+def _netlist_tm(tm: TileTm) -> Tm:
     """Return the netlist's TM for a name with its arguments."""
     return Tm(tm[0], tm[1:])

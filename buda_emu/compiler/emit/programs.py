@@ -53,7 +53,7 @@ def graph_names(placement: Placement) -> dict[GraphPlace, str]:
 
 
 def programs(placement: Placement) -> Iterator[Program]:
-    """Yield all programs in the order in which they run."""
+    """Yield the netlist's program for each program of the placed graph, in the order in which they run."""
     reads = {graph: placement.held_by_queue(ops) for graph, ops in placement.ops_by_graph().items()}
     last: dict[str, str] = {}
     for program, graphs in placement.programs.items():
@@ -61,11 +61,11 @@ def programs(placement: Placement) -> Iterator[Program]:
             last |= dict.fromkeys(reads[graph], program)
     for program, graphs in placement.programs.items():
         reads_of_program = {graph: reads[graph] for graph in graphs}
-        instructions = tuple(_program(placement, program, reads_of_program, last))
+        instructions = tuple(_program_instructions(placement, program, reads_of_program, last))
         yield Program(name=program_name(program), instructions=instructions)
 
 
-def _program(
+def _program_instructions(
     placement: Placement, program: str, reads: Mapping[GraphPlace, Mapping[str, bool]], last: Mapping[str, str]
 ) -> Iterator[Instruction]:
     """Yield the instructions of a program: one loop, at the end of which all queues advance together. `reads`: the
@@ -79,9 +79,9 @@ def _program(
     names = graph_names(placement)
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
     moving = [placement.queues[name] for names_read in reads.values() for name in names_read]
-    form = _form_of(placement, program, [queue for queue in moving if _advances(queue)], last, stores)
+    form = _program_form(placement, program, [queue for queue in moving if _is_advanced(queue)], last, stores)
     yield from form.begin()
-    allocated, freed = _lives(placement, graphs, reads)
+    allocated, freed = _queue_lives(placement, graphs, reads)
     for graph in graphs:
         if graph in allocated:
             yield Allocate(queues=tuple(allocated[graph]))
@@ -99,7 +99,7 @@ def _program(
     yield from form.end()
 
 
-def _form_of(
+def _program_form(
     placement: Placement, program: str, moving: Sequence[Queue], last: Mapping[str, str], stores: Sequence[Store]
 ) -> "_Form":
     """Return the form of a program; `moving`: the queues that it reads and advances; `last`: the program that reads
@@ -118,7 +118,7 @@ def _form_of(
 _ByGraph = dict[GraphPlace, list[str]]
 
 
-def _lives(
+def _queue_lives(
     placement: Placement, graphs: Sequence[GraphPlace], reads: Mapping[GraphPlace, Mapping[str, bool]]
 ) -> tuple[_ByGraph, _ByGraph]:
     """Return the queues to allocate before a graph is executed, and those to deallocate after it (NETLIST 3.6,
@@ -193,14 +193,14 @@ class _Form:
             variables[_ADDS_ANEW] = 0
         if self.slots > 1:
             variables[_INDEX] = 0
-        yield _declare("var", variables)
+        yield _declare_instruction("var", variables)
         if self.entries:
             pointers: list[str] = []
             for count in self.entries:
                 pointers += self.pointers(count)
             if self.held:
                 pointers += ["$gptr_held", "$gptr_next"]
-            yield _declare("staticvar", dict.fromkeys(pointers, 0))
+            yield _declare_instruction("staticvar", dict.fromkeys(pointers, 0))
 
     def end(self) -> Iterator[Instruction]:
         """Yield the instructions behind the executes: the advance of pointers and the ends of loops."""
@@ -208,35 +208,35 @@ class _Form:
             yield VarInst(out=_ADDS_ANEW, opcode="set", args=("0",))
         for count in self.entries:
             for pointer in reversed([*self.pointers(count)]):
-                yield _advance(pointer, _SIZE, 2 * count)
+                yield _advance_instruction(pointer, _SIZE, 2 * count)
         if self.held:
-            yield _advance("$gptr_next", _SIZE, 2 * self.entries[0])
+            yield _advance_instruction("$gptr_next", _SIZE, 2 * self.entries[0])
         if self.slots > 1:
             for increment in (CACHE.inner_increment, CACHE.outer_increment):
-                yield _advance(_INDEX, increment, self.slots)
+                yield _advance_instruction(_INDEX, increment, self.slots)
                 yield EndLoop()
         elif self.fed:
             yield EndLoop()
 
 
-def _declare(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
+def _declare_instruction(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
     """Return the instruction that declares variables with their first values; `kind`: whether they keep their values
     from run to run ("staticvar") or not ("var")."""
     return Declare(kind=kind, variables=tuple((name, str(value)) for name, value in values.items()))
 
 
-def _advance(pointer: str, step: str, wrap: int) -> VarInst:
+def _advance_instruction(pointer: str, step: str, wrap: int) -> VarInst:
     """Return the instruction that moves a queue pointer by a step, modulo `wrap`."""
     return VarInst(out=pointer, opcode="incwrap", args=(step, str(wrap)))
 
 
-def _advances(queue: Queue) -> bool:
+def _is_advanced(queue: Queue) -> bool:
     """Return whether the program moves the pointers of a queue after each run: that of an input or between epochs,
     unless it is allocated only while some epochs run and is empty again after them."""
     return queue.role in ("input", "between") and not queue.life
 
 
-def _word(value: bool) -> str:
+def _truth_word(value: bool) -> str:
     """Write a truth value as the netlist does."""
     if value:
         return "true"
@@ -250,8 +250,8 @@ def _write_setting(state: State, accumulates: bool) -> QueueSettings:
     in_l1 = accumulates and not state.zeros
     return QueueSettings(
         queue=state.written,
-        prologue=_word(in_l1),
-        epilogue=_word(in_l1),
+        prologue=_truth_word(in_l1),
+        epilogue=_truth_word(in_l1),
         zero=_ADDS_ANEW if in_l1 else "false",
         rd_ptr_global=_ADDS_ANEW if in_memory else "$c_zero",
         wr_ptr_global=_INDEX if state.slots > 1 else "$c_zero",
@@ -275,8 +275,8 @@ def _read_setting(queue: Queue, form: _Form, held: bool, in_l1: bool) -> QueueSe
         read = "$gptr_held" if held else freed
     return QueueSettings(
         queue=queue.name,
-        prologue=_word(in_l1),
-        read_only=_word(bool(queue.alias)),  # NETLIST 1.10
+        prologue=_truth_word(in_l1),
+        read_only=_truth_word(bool(queue.alias)),  # NETLIST 1.10
         rd_ptr_local=local,
         rd_ptr_global=read,
         wr_ptr_global=written,

@@ -15,7 +15,8 @@ from buda_emu.spec.ops import OP_TYPES
 
 
 def depths_of(tiles: TileGraph, uncounted: Container[str] = ()) -> dict[str, int]:
-    """Return for each op the length of the longest chain of ops up to it, not counting the ops in `uncounted`."""
+    """Return for each op, by name, the number of ops in the longest chain that ends with it, not counting the ops in
+    `uncounted`."""
     depths: dict[str, int] = {}
     for op in tiles.ops.values():
         before = max((depths.get(use.source, 0) for use in op.uses), default=0)
@@ -102,15 +103,15 @@ time."""
 
 
 def fuse_chains(tiles: TileGraph, target: Target) -> TileGraph:
-    """Fuse chains of element-wise ops: `d = subtract(x, m); y = multiply(d, s)` becomes one op of type fused_op with
-    both as sub-ops, if d has no other reader. An op that writes a state does not run in slices, so it stays in parts if
-    no grid has room for the whole."""
+    """Fuse chains of element-wise ops in the graph itself, and return it: `d = subtract(x, m); y = multiply(d, s)`
+    becomes one op of type fused_op with both as sub-ops, if d has no other reader. An op that writes a state does not
+    run in slices, so it stays in parts if no grid has room for the whole."""
     readers = Readers(tiles)
     stored = {store.op: tiles.states[store.queue].df for store in tiles.stores.values()}
     for root in reversed(list(tiles.ops.values())):
         if root.name not in tiles.ops or not is_elementwise(root):
             continue
-        group = _group(readers, root, target)
+        group = _grow_group(readers, root, target)
         if group is None:
             continue
         members, steps, uses = group
@@ -134,14 +135,15 @@ def is_elementwise(op: TileOp) -> bool:
 Group = tuple[dict[str, TileOp], tuple[SubOp, ...], list[Use]]
 
 
-def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
-    """Return the root and the ops in front of it that only the group reads, as far as buffers suffice. Only the root's
-    result leaves the group, so no path leads out of it and back in."""
+def _grow_group(readers: Readers, root: TileOp, target: Target) -> Group | None:
+    """Return the root and the ops in front of it that only the group reads, as many as buffers suffice for, with the
+    sub-ops and operands of the fused op; None if no op can join the root. Only the root's result leaves the group, so
+    no path leads out of it and back in."""
     members = {root.name: root}
     best: Group | None = None
     refused: set[str] = set()
     while len(members) < MOST:
-        candidate = _next(readers, members, root, refused)
+        candidate = _next_candidate(readers, members, root, refused)
         if candidate is None:
             break
         extended = {**members, candidate.name: candidate}
@@ -155,7 +157,7 @@ def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
     return best
 
 
-def _next(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: set[str]) -> TileOp | None:
+def _next_candidate(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: set[str]) -> TileOp | None:
     """Return an op that a member reads and that may join the group."""
     for member in members.values():
         for use in member.uses:
@@ -176,16 +178,16 @@ def _may_join(readers: Readers, members: Mapping[str, TileOp], root: TileOp, op:
 
 
 def fuse_stores(tiles: TileGraph) -> TileGraph:
-    """Let ops write cache slots themselves: `k = matmul(x, w); kept = nop(k)`, with `kept` stored in a slot, becomes
-    `k`, stored. The cache must keep its old content until all its readers are done, so k is moved behind them; if they
-    need k, the nop stays."""
+    """Let ops write cache slots themselves, in the graph itself, and return it: `k = matmul(x, w); kept = nop(k)`, with
+    `kept` stored in a slot, becomes `k`, stored. The cache must keep its old content until all its readers are done, so
+    k is moved behind them; if they need k, the nop stays."""
     readers = Readers(tiles)
     for queue, store in list(tiles.stores.items()):
         op = tiles.ops[store.op]
         source = tiles.ops.get(op.uses[0].source)
         if tiles.states[queue].slots == 1 or source is None or not _only_copies(tiles, op, source):
             continue
-        ordered = _behind(tiles.ops, source.name, {name for name, _ in readers.of(queue)})
+        ordered = _move_behind(tiles.ops, source.name, {name for name, _ in readers.of(queue)})
         if ordered is not None:
             tiles.ops = ordered
             readers.drop(op)
@@ -209,9 +211,9 @@ def _dependent_ops(ops: Mapping[str, TileOp], source: str) -> set[str]:
     return dependent
 
 
-def _behind(ops: Mapping[str, TileOp], source: str, before: Collection[str]) -> dict[str, TileOp] | None:
-    """Return the ops with `source`, and what depends on it, moved behind the ops `before`; None if these depend on
-    it."""
+def _move_behind(ops: Mapping[str, TileOp], source: str, before: Collection[str]) -> dict[str, TileOp] | None:
+    """Return all ops in an order in which they can run, with `source` and what depends on it behind the ops `before`;
+    None if these depend on it."""
     dependent = _dependent_ops(ops, source)
     if not dependent.isdisjoint(before):
         return None

@@ -16,9 +16,9 @@ SPREADING: Final = ("add", "subtract", "multiply")  # input 1 of these may be sp
 
 
 def fuse_spreads(tiles: TileGraph) -> TileGraph:
-    """Move spreading into the readers: `s = matmul(m, ones); d = fused_op(x, s)` becomes `d = fused_op(x, m)` with m
-    spread in its steps, if all readers of s can do that. A maximum of two spread columns is computed on one column
-    first."""
+    """Move spreading into the readers, in the graph itself, and return it: `s = matmul(m, ones); d = fused_op(x, s)`
+    becomes `d = fused_op(x, m)` with m spread in its steps, if all readers of s can do that. A maximum of two spread
+    columns is computed on one column first."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         if op.type == "maximum":
@@ -60,7 +60,8 @@ def spreads_column(tiles: TileGraph, op: TileOp) -> bool:
 
 
 def can_spread(readers: Readers, name: str) -> bool:
-    """Return whether each reader of a tensor can spread its columns itself."""
+    """Return whether every reader of a tensor can spread its one column over its tiles itself. False without readers,
+    and if the host or a ram reads the tensor."""
     tiles = readers.tiles
     uses = readers.of(name)
     return bool(uses) and name not in tiles.shown and all(_reads_column(tiles.ops[op], place) for op, place in uses)
@@ -72,7 +73,7 @@ def _reads_column(op: TileOp, place: int) -> bool:
     if op.type != "fused_op" and not (is_elementwise(op) and op.uses.count(op.uses[place]) == 1):
         return False
     steps = [step for step in steps_of(op) if operand in step.inputs]
-    return all(_spreading(step, operand) is not None for step in steps)
+    return all(_with_spread_operand(step, operand) is not None for step in steps)
 
 
 def steps_of(op: TileOp) -> tuple[SubOp, ...]:
@@ -81,7 +82,7 @@ def steps_of(op: TileOp) -> tuple[SubOp, ...]:
     return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=select_attributes(op.attrs, RELU)),)
 
 
-def _spreading(step: SubOp, name: str) -> SubOp | None:
+def _with_spread_operand(step: SubOp, name: str) -> SubOp | None:
     """Return the step with the operand spread, as its second operand; None if the step cannot spread that operand
     alone."""
     if step.type not in SPREADING or step.spread or step.across or step.inputs.count(name) != 1:
@@ -94,20 +95,21 @@ def _spreading(step: SubOp, name: str) -> SubOp | None:
 
 
 def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
-    """Let all readers of a tensor read the column instead, and spread it (`can_spread`)."""
+    """Let all readers of the tensor `name` read `column` instead, and spread it themselves, which `can_spread` must
+    have allowed."""
     for reader, place in list(readers.of(name)):
         op = readers.tiles.ops[reader]
         operand = f"input{place}"
         uses = list(op.uses)
         uses[place] = replace(column, tms=column.tms + uses[place].tms)
-        steps = tuple(_spreading(step, operand) or step for step in steps_of(op))
+        steps = tuple(_with_spread_operand(step, operand) or step for step in steps_of(op))
         readers.put([op], replace(op, type="fused_op", uses=uses, steps=steps, attrs={}))
 
 
 def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
-    """Compute numbers of rows on half of each tile: `s = matmul(x, ones); r = reciprocal(s); y = multiply(x, r)`
-    becomes `r = reciprocal(s) {vector: "c"}; y = fused_op(x, r)` with r spread in its step, if all readers of r can do
-    that."""
+    """Compute numbers of rows on half of each tile, in the graph itself, and return it: `s = matmul(x, ones); r =
+    reciprocal(s); y = multiply(x, r)` becomes `r = reciprocal(s) {vector: "c"}; y = fused_op(x, r)` with r spread in
+    its step, if all readers of r can do that."""
     readers = Readers(tiles)
     equal = set[str]()
     for op in list(tiles.ops.values()):
@@ -139,7 +141,7 @@ def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
     if op.has("rows by columns"):
         return all(is_equal(tiles, use, equal) for use in op.uses[1:])
     if op.sums_rows:
-        return op.steps[-1] in _numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
+        return op.steps[-1] in _steps_of_row_numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
     if not op.is_tile_by_tile or _has_dropout(op):
         return False
     return all(is_equal(tiles, use, equal) for use in op.uses)
@@ -155,7 +157,7 @@ def _has_dropout(op: TileOp) -> bool:
     return op.type == "dropout" or any(step.type == "dropout" for step in op.steps)
 
 
-def _numbers(op: TileOp, equal: Sequence[bool]) -> list[SubOp]:
+def _steps_of_row_numbers(op: TileOp, equal: Sequence[bool]) -> list[SubOp]:
     """Return the steps of a fused op that compute one number for each row, in all columns of a tile; `equal`: whether
     each operand has equal columns."""
     number_by_name = {f"input{number}": is_number for number, is_number in enumerate(equal)}
@@ -199,7 +201,7 @@ def _halve(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
     if op.has("vector unit"):
         return replace(op, attrs={**op.attrs, "vector": "c"})
     if op.steps:
-        numbers = _numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
+        numbers = _steps_of_row_numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
     else:
         numbers = []
     steps = tuple(_half_step(step) if step in numbers else step for step in op.steps)

@@ -37,7 +37,7 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
             other = op.uses[1 - operand].source
             if product is None or not is_product(product):
                 continue
-            row = _row(tiles, op.uses[1 - operand], op.program)
+            row = _bias_row(tiles, op.uses[1 - operand], op.program)
             if row is None:
                 continue
             attrs: TileAttributes = {"bias": True, **select_attributes(op.attrs, RELU)}
@@ -53,7 +53,7 @@ def is_product(op: TileOp) -> bool:
     return op.has("inner dimension") and not any(op.attrs.get(key) for key in _TAKEN)
 
 
-def _row(tiles: TileGraph, use: Use, program: str) -> Use | None:
+def _bias_row(tiles: TileGraph, use: Use, program: str) -> Use | None:
     """Return the use whose row 0 in each tile the math unit adds to all rows as a bias; None if the rows differ."""
     constant = tiles.constants.get(use.source)
     if constant is not None:
@@ -105,8 +105,8 @@ def fuse_relu(tiles: TileGraph) -> TileGraph:
 
 
 def fuse_activation(tiles: TileGraph) -> TileGraph:
-    """Fuse GELU: `p = matmul(x, w); y = gelu(p)` becomes `y = matmul(x, w) {sfpu_op: gelu}`, if p has no other
-    reader."""
+    """Fuse GELU in the graph itself, and return it: `p = matmul(x, w); y = gelu(p)` becomes `y = matmul(x, w) {sfpu_op:
+    gelu}`, if p has no other reader."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         if op.type == "gelu":
@@ -128,13 +128,14 @@ Floats = NDArray[np.float32]
 
 
 def use_integers(tiles: TileGraph) -> TileGraph:
-    """Multiply integers: `y = matmul(dequantization(q), w)` becomes `y = matmul(q, codes, terms, scale) {bias,
-    dequant}`. A row that is added behind it becomes part of the terms, if it is a multiple of their unit."""
+    """Multiply integers, in the graph itself, and return it: `y = matmul(dequantization(q), w)` becomes `y = matmul(q,
+    codes, terms, scale) {bias, dequant}`. A row that is added behind it becomes part of the terms, if it is a multiple
+    of their unit."""
     if not any(op.type == "dequantization" for op in tiles.ops.values()):
         return tiles
     new_ops: dict[str, TileOp] = {}
     for op in tiles.ops.values():
-        for entry in _as_integers(tiles, new_ops, op):
+        for entry in _multiply_integers(tiles, new_ops, op):
             new_ops[entry.name] = entry
     tiles.ops = new_ops
     _join_rows(tiles)
@@ -156,15 +157,16 @@ def _remove_unread(tiles: TileGraph) -> None:
     tiles.constants = {name: constant for name, constant in tiles.constants.items() if name in used}
 
 
-def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> list[TileOp]:
-    """Return the ops that replace an op; only the op itself if it is not a product of dequantised integers by weights
-    that are integer multiples of a unit. `new_ops`: the ops so far."""
+def _multiply_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> list[TileOp]:
+    """Turn a product of dequantised integers by weights that are integer multiples of a unit into a product of
+    integers, with constants of its own, and return it behind the ops that it needs. Any other op is returned alone and
+    unchanged. `new_ops`: the ops in front of it."""
     weights = _constant_weights(tiles, op)
     if weights is None:
         return [op]
     dequantization = _find_dequantization(tiles, op.uses[0].source)
     if dequantization is not None:
-        split = _split(weights.values)
+        split = _split_into_units(weights.values)
     else:
         split = None
     if dequantization is None or split is None:
@@ -256,7 +258,7 @@ class _Split:
     unit: Floats
 
 
-def _split(weights: NDArray[Any]) -> _Split | None:
+def _split_into_units(weights: NDArray[Any]) -> _Split | None:
     """Find for each column a unit in which all its numbers are integers of at most 127: the largest that fits a sample
     of rows or, if that fails, a 127th of the largest number. None if a column has none."""
     largest = np.abs(weights).max(1, keepdims=True).astype(np.float64)
@@ -287,8 +289,8 @@ def _sample_rows(weights: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _join_rows(tiles: TileGraph) -> None:
-    """Add constant rows that are added behind integer products to the terms of the products, if they are multiples of
-    their unit."""
+    """Add constant rows that are added behind integer products to the terms of the products, in the graph itself, where
+    the rows are multiples of the unit of the terms."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         for operand in (0, 1) if op.type == "add" and len(op.uses) == 2 else ():
@@ -308,8 +310,8 @@ def _join_rows(tiles: TileGraph) -> None:
 
 
 def _in_units(row: Constant | None, scale: Constant) -> Floats | None:
-    """Return a constant row of numbers as integer multiples of the units `scale`; None if it is not a single row, or
-    not integer."""
+    """Return a constant row of numbers in the units `scale`, as integers; None if there is no constant or it has
+    different rows, another shape, or numbers that are no multiples of the units."""
     if row is None or row.kind != "value":
         return None
     if row.values.shape != scale.values.shape or (row.values != row.values[:, :1]).any():

@@ -25,9 +25,9 @@ _TIMES: Final = 2
 
 
 def fuse_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """Fuse computations by rows: `m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e,
-    reciprocal(s))` becomes one op, if nothing else reads the values between. Two such ops compute a value that both
-    need separately."""
+    """Fuse computations by rows in the graph itself, and return it: `m = reduce(x); e = exp(subtract(x, m)); s =
+    matmul(e, ones); y = multiply(e, reciprocal(s))` becomes one op, if nothing else reads the values between. Two such
+    ops compute a value that both need separately."""
     order = {name: number for number, name in enumerate(tiles.ops)}
     rows = _Rows(tiles, Readers(tiles), target_of, order, tiles.shown, with_equal_columns(tiles))
     for group in rows.groups():
@@ -59,7 +59,9 @@ class _Rows:
         while True:
             cones_and_rest = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
             cones = {name: cone for name, (cone, _) in cones_and_rest.items()}
-            new_ends = self._values_to_pass_on(cones).union(*(self._early(cone, depths) for cone in cones.values()))
+            new_ends = self._values_to_pass_on(cones).union(
+                *(self._ops_ready_early(cone, depths) for cone in cones.values())
+            )
             new_ends = new_ends.union(*(before for _, before in cones_and_rest.values())) - ends
             if not new_ends:
                 break
@@ -68,7 +70,7 @@ class _Rows:
 
     def _sums_any(self, group: Mapping[str, Sequence[str]]) -> bool:
         """Return whether an op of a group computes a maximum or a sum of rows."""
-        return any(self._sums(name) for name in chain.from_iterable(group.values()))
+        return any(self._computes_row_sums(name) for name in chain.from_iterable(group.values()))
 
     def _values_to_pass_on(self, cones: Mapping[str, list[str]]) -> set[str]:
         """Return the values that a separate op should pass on instead of being computed again: those that more than two
@@ -100,7 +102,7 @@ class _Rows:
             if source in tiles.ops
         )
 
-    def _early(self, cone: list[str], depths: Mapping[str, int]) -> set[str]:
+    def _ops_ready_early(self, cone: list[str], depths: Mapping[str, int]) -> set[str]:
         """Return the ops of a cone with sums that are ready before another operand of their reader is: a separate op
         computes them meanwhile. `depths`: when values from outside are ready, as a number of ops."""
         early = set[str]()
@@ -113,14 +115,14 @@ class _Rows:
             plain = max((when[source] for source in sources if not sums.get(source)), default=0)
             early.update(source for source in inner if sums[source] and plain > latest[source])
             latest[name] = max(when.values(), default=0)
-            sums[name] = self._sums(name) or any(sums[source] for source in inner)
+            sums[name] = self._computes_row_sums(name) or any(sums[source] for source in inner)
         return early
 
     def _is_by_row(self, op: TileOp) -> bool:
         """Return whether an op may be part of a computation by rows."""
-        return is_elementwise(op) or self._sums(op.name) or spreads_column(self.tiles, op)
+        return is_elementwise(op) or self._computes_row_sums(op.name) or spreads_column(self.tiles, op)
 
-    def _sums(self, name: str) -> bool:
+    def _computes_row_sums(self, name: str) -> bool:
         """Return whether an op computes the largest number of each row, or the sum of each row times a constant."""
         op = self.tiles.ops[name]
         if op.has("reduces"):
@@ -155,7 +157,7 @@ class _Rows:
             return False
         tms = reader.uses[place].tms
         columns = source.shape[2]
-        if self._sums(reader.name):
+        if self._computes_row_sums(reader.name):
             return place == 0 and not tms
         return not tms or (columns == 1 and tms == (("broadcast", "c", reader.shape[2]),))
 
@@ -198,7 +200,7 @@ class _Rows:
         return fused_op if has_grid(target, fused_op) else None
 
     def put(self, fused_ops: list[TileOp], group: Mapping[str, list[str]]) -> None:
-        """Put fused ops in the places of the last ops of a group, and remove the others."""
+        """Put fused ops in the places of the last ops of a group, and remove the other ops of the group."""
         for op in fused_ops:
             self.readers.put([self.tiles.ops[op.name]], op)
         absorbed = set(chain.from_iterable(group.values())) - set(group)
@@ -206,7 +208,8 @@ class _Rows:
             self.readers.drop(self.tiles.ops[name])
 
     def operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
-        """Return operand `place` of an op: the name of a member of the fused op, or the use that the fused op reads."""
+        """Return operand `place` of an op as its fused op reads it: the name of a member that computes it inside, or
+        the use of a tensor from outside."""
         use = op.uses[place]
         inner = use.source in members and self._is_inner(op, place, self.tiles.ops[use.source])
         if inner:
@@ -227,9 +230,10 @@ def _join_cones(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
 
 
 def _is_in_step(steps: tuple[SubOp, ...], columns: int, dest: int) -> bool:
-    """Return whether all values of a schedule with more than one block, wider than `dest` tiles, have equally many (OPS
-    8.3); `columns`: the width of the fused op. Values of the vector unit have one block at most: columns are not
-    divided over cores, and the vector unit takes longest for them."""
+    """Return whether the fused op can run block by block: in each schedule all values wider than `dest` tiles, which
+    take more than one block, are equally wide (OPS 8.3), and values of the vector unit have one block at most, because
+    columns are not divided over cores, and the vector unit takes longest for them. `columns`: the width of the fused
+    op."""
     if any(step.has("vector unit") and (step.columns or columns) > dest for step in steps):
         return False
     wide = [{step.columns or columns for step in schedule if not step.inner} for schedule in schedules(steps)]
@@ -285,7 +289,8 @@ class _Parts:
         return None
 
     def _add(self, op: TileOp, members: list[str]) -> bool:
-        """Add the parts of an op, one of the `members` of the fused op, and return whether it can be a sub-op."""
+        """Add the parts of an op, one of the `members` of the fused op, and return whether it can be a sub-op. What was
+        added before a refusal stays."""
         operands = [self._operand(op, place, members) for place in range(len(op.uses))]
         if spreads_column(self.rows.tiles, op):  # who reads it spreads it
             self.same[op.name] = operands[0]
@@ -296,8 +301,8 @@ class _Parts:
                 op, (operands[0],), {"dim": "c", "type": "max"}
             )
         if op.type == "matmul":
-            return operands[0] not in self.numbers and self._product(op, operands)
-        return op.type != "dropout" and self._elementwise(op, operands)
+            return operands[0] not in self.numbers and self._add_product(op, operands)
+        return op.type != "dropout" and self._add_elementwise(op, operands)
 
     def _operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
         """Return operand `place` of an op as a part or a use, and note whether it is a number for each row or has equal
@@ -319,7 +324,7 @@ class _Parts:
         self.numbers.add(op.name)
         return True
 
-    def _product(self, op: TileOp, operands: list[str | Use]) -> bool:
+    def _add_product(self, op: TileOp, operands: list[str | Use]) -> bool:
         """Add a sum of rows, and an addition for its bias."""
         self._add_reduction(op, tuple(operands[:2]), {})
         self.equal.add(op.name)
@@ -329,7 +334,7 @@ class _Parts:
             self.parts[op.name] = Part(op.name, "add", (inner, operands[2]), columns=1)
         return True
 
-    def _elementwise(self, op: TileOp, operands: list[str | Use]) -> bool:
+    def _add_elementwise(self, op: TileOp, operands: list[str | Use]) -> bool:
         """Add an element-wise op, and return whether its operands are as wide as its result or can be spread."""
         part = replace(Part.of(op, ()), operands=tuple(operands), columns=op.shape[2])
         if op.type == "square":  # by the math unit, which is quicker than the vector unit
@@ -401,15 +406,15 @@ def _has_legal_operands(fused_op: TileOp) -> bool:
 
 
 def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """Fuse products with their reader: `p = matmul(x, w); y = add(p, r)` becomes one op, if p has no other reader and r
-    is not ready later than x; of two products that are added, both are fused."""
+    """Fuse products with their reader in the graph itself, and return it: `p = matmul(x, w); y = add(p, r)` becomes one
+    op, if p has no other reader and r is not ready later than x; of two products that are added, both are fused."""
     readers = Readers(tiles)
     depths = depths_of(tiles)
     shown = tiles.shown
     for op in list(tiles.ops.values()):
         if not _may_take_products(op):
             continue
-        products = [product for product in _products(readers, op) if product.name not in shown]
+        products = [product for product in _fusable_products(readers, op) if product.name not in shown]
         _drop_early_products(op, products, depths)
         if products:
             fused_op = _join_products(op, products)
@@ -423,10 +428,10 @@ def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
 def _drop_early_products(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> None:
     """Remove products, the earliest first, that would wait for another operand of the op."""
     while products and _is_late(op, products, depths):
-        products.remove(min(products, key=lambda product: _ready(product, depths)))
+        products.remove(min(products, key=lambda product: _depth_of_operands(product, depths)))
 
 
-def _products(readers: Readers, op: TileOp) -> list[TileOp]:
+def _fusable_products(readers: Readers, op: TileOp) -> list[TileOp]:
     """Return the plain products that only the op reads, without TMs."""
     read = (readers.only_source(op, place) for place in range(len(op.uses)))
     return [product for product in read if product is not None and _may_go_into(readers.tiles, product, op)]
@@ -443,16 +448,16 @@ def _may_go_into(tiles: TileGraph, product: TileOp, op: TileOp) -> bool:
     return plain and alike and constant_bias
 
 
-def _ready(product: TileOp, depths: Mapping[str, int]) -> int:
+def _depth_of_operands(product: TileOp, depths: Mapping[str, int]) -> int:
     """Return the depth, as a number of ops, at which a product's operands are ready."""
     return max(depths.get(use.source, 0) for use in product.uses)
 
 
 def _is_late(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> bool:
-    """Return whether a product would wait for another operand of the op."""
+    """Return whether one of the products would wait for an operand of the op that none of them gives."""
     names = {product.name for product in products}
     others = [depths.get(use.source, 0) for use in op.uses if use.source not in names]
-    return max(others, default=0) > min(_ready(product, depths) for product in products)
+    return max(others, default=0) > min(_depth_of_operands(product, depths) for product in products)
 
 
 def _rename_inputs(step: SubOp, words: Mapping[str, str]) -> SubOp:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import buda_emu as be
-from buda_emu.compiler.fuse.epilogues import _split
+from buda_emu.compiler.fuse.epilogues import _split_into_units
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
@@ -178,7 +178,7 @@ def test_weights_are_split_into_whole_numbers_and_units(seed, rows, columns):
     rng = np.random.default_rng(seed)
     codes = rng.integers(-127, 128, (1, rows, columns)).astype(np.float32)
     unit = rng.uniform(1e-4, 10, (1, 1, columns)).astype(np.float32)
-    found = _split(codes * unit)
+    found = _split_into_units(codes * unit)
     assert found is not None
     assert np.abs(found.codes).max() <= 127
     assert (found.codes == np.rint(found.codes)).all()
@@ -186,4 +186,4 @@ def test_weights_are_split_into_whole_numbers_and_units(seed, rows, columns):
 
 
 def test_weights_on_no_grid_are_not_split():
-    assert _split(np.random.default_rng(0).standard_normal((1, 64, 3)).astype(np.float32)) is None
+    assert _split_into_units(np.random.default_rng(0).standard_normal((1, 64, 3)).astype(np.float32)) is None
