@@ -36,12 +36,12 @@ def check_on_host(b: Builder, index: Node, depth: int, *, from_end: bool = False
     """Let the host refuse indices outside of a dimension of `depth`, if the index consists of elements of an input,
     perhaps with one value replaced by an index of the dimension (`ignore_index` of a loss). `from_end` and `zero` are
     those of `IndexRange`. An index that is computed otherwise is not checked."""
-    read = _input_read(b.graph, index)
+    read = _find_input_read(b.graph, index)
     if read is None:
         return
     if zero is None and read.ignored is not None and not 0 <= read.ignored < depth:
         zero = read.ignored
-    limit_input(b.graph, read.source.name, IndexRange(depth, from_end, zero, _elements(read)))
+    limit_input(b.graph, read.source.name, IndexRange(depth, from_end, zero, _element_numbers(read)))
 
 
 def limit_input(graph: Graph, name: str, index_range: IndexRange) -> None:
@@ -52,7 +52,7 @@ def limit_input(graph: Graph, name: str, index_range: IndexRange) -> None:
         graph.nodes[name] = replace(node, attrs={**node.attrs, "ranges": (*ranges, index_range)})
 
 
-def _input_read(graph: Graph, node: Node) -> _Read | None:
+def _find_input_read(graph: Graph, node: Node) -> _Read | None:
     """Return the input that a value holds elements of; None for a value that is computed otherwise."""
     steps: list[Node] = []
     ignored: int | None = None
@@ -89,23 +89,24 @@ def _selection_of(graph: Graph, node: Node) -> tuple[Node, int] | None:
 
 
 def _compared_number(graph: Graph, comparison: Node, indices: Node) -> int | None:
-    """Return the constant that a comparison compares every element of `indices` with; None if it compares others."""
+    """Return the constant that a comparison compares every element of `indices` with; None if it does not compare them
+    with one constant."""
     compared = [graph[name] for name in comparison.inputs]
     constants = [operand for operand in compared if operand.op == "constant" and operand.value.size == 1]
-    same = [operand for operand in compared if _root(graph, operand) == _root(graph, indices)]
+    same = [operand for operand in compared if _root_name(graph, operand) == _root_name(graph, indices)]
     if len(constants) != 1 or not same:
         return None
     return int(constants[0].value.reshape(-1)[0])
 
 
-def _root(graph: Graph, node: Node) -> str:
+def _root_name(graph: Graph, node: Node) -> str:
     """Return the name of the value at the other end of the reshapes and copies that end with a node."""
     while node.op in ("reshape", "identity", "truncate"):
         node = graph[node.inputs[0]]
     return node.name
 
 
-def _elements(read: _Read) -> tuple[int, ...]:
+def _element_numbers(read: _Read) -> tuple[int, ...]:
     """Return the numbers of the elements of the input that are read; () for all."""
     count = prod(read.source.shape)
     picked: Any = np.arange(count).reshape(read.source.shape)

@@ -214,7 +214,8 @@ def constant_places(index: Any, size: int, *, from_end: bool = True) -> NDArray[
 
 
 def table_rows(b: Builder, table: Node, index: Node, *, from_end: bool = False, zero: int | None = None) -> Node:
-    """Return the rows of a constant table by indices that the host picks."""
+    """Return the rows of a constant table by indices that the host picks. Negative indices may count `from_end`; index
+    `zero`, outside of the table, reads a row of zeros."""
     attrs: dict[str, Any] = {"from_end": True} if from_end else {}
     if zero is not None:
         attrs["zero"] = zero
@@ -281,7 +282,8 @@ class OpenSizes:
     known: set[str] = field(default_factory=set[str])
 
     def of(self, label: str, dim: int, name: str = "") -> int | None:
-        """Return the size requested for an open dimension of an input, or None. Raise HostError for a size below 1."""
+        """Return the size requested for an open dimension of an input, or None, and note the dimension as open, for
+        `check`. `name`: the model's name of the size. Raise HostError for a size below 1."""
         names = [key for key in (name, f"{label}.{dim}") if key]
         self.known.update(names)
         size = next((self.given[key] for key in names if key in self.given), None)

@@ -65,7 +65,8 @@ def invert_real_spectrum(b: Builder, x: Complex, dim: int, size: int, factor: fl
 
 
 def _fourier_matrices(size: int) -> tuple[Array, Array]:
-    """Return the cosines and sines of the transform, two float64 matrices [size, size]."""
+    """Return the cosines and sines of the transform, two float64 matrices [size, size]. Raise UnsupportedError for
+    matrices that are too large."""
     check_constant_size("Fourier transform", (size, size))
     angles = np.outer(np.arange(size), np.arange(size)) % size * (2 * np.pi / size)
     return np.cos(angles), np.sin(angles)

@@ -27,7 +27,7 @@ def read_model(
     example_arrays = list(examples.values()) if isinstance(examples, Mapping) else examples
     refuse_masked_arrays(example_arrays, "compile: example inputs")
     open_sizes = OpenSizes(sizes or {})
-    graph = _dispatch(source, examples, on_host, parameters, open_sizes)
+    graph = _import_by_kind(source, examples, on_host, parameters, open_sizes)
     open_sizes.check(graph.name)
     if not graph.outputs:
         raise HostError(f"compile: {graph.name}: the model has no outputs: there is nothing to compute")
@@ -37,7 +37,10 @@ def read_model(
 def _read_model_file(
     path: Path, inputs: Examples, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
-    """Read a file with the importer that its suffix names. Raises HostError for any other suffix."""
+    """Import the model in a file by the suffix of its name, .onnx or .pt2. `on_host` lists operators of an ONNX model
+    for the host, `parameters` names the file with the parameters of a .pt2 program. Raises HostError for any other
+    suffix, with the way to export such a model if there is one, for a package that is not installed, and for a file
+    without such a model; UnsupportedError for operators that are not supported."""
     suffix = path.suffix.lower()
     if suffix == ".onnx":
         _require_package("onnx", path)
@@ -52,7 +55,7 @@ def _read_model_file(
     raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2{_how_to_export(path)}")
 
 
-def _dispatch(
+def _import_by_kind(
     source: Any, inputs: Examples, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
     """Read a model with the importer for its kind, which its type or the suffix of its file shows. Only that importer's

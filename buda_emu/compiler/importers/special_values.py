@@ -58,7 +58,7 @@ def _is_minus_infinity_row(b: Builder, largest: Node) -> Node:
 
 def _trace_mask(b: Builder, x: Node) -> Node | None:
     """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if all of it is. Raises
-    NotSupportedError as `find_unmasked_rows` does."""
+    NotSupportedError if constant infinities cannot be traced to a mask."""
     if x.op == "constant":
         return _find_unmasked_constants(b, x)
     if not _reaches(b, x, _is_infinite_constant, _PASS):
@@ -76,7 +76,8 @@ def _trace_mask(b: Builder, x: Node) -> Node | None:
 
 
 def _mask_of_sum(b: Builder, operands: Sequence[Node]) -> Node:
-    """Return 1 where the sum of values, of which some are minus infinity somewhere, is above minus infinity."""
+    """Return 1 where the sum of values, of which some are minus infinity somewhere, is above minus infinity. Raises
+    NotSupportedError if constant infinities cannot be traced to a mask."""
     masks = [mask for mask in (_trace_mask(b, operand) for operand in operands) if mask is not None]
     if len(masks) == 1:
         return masks[0]

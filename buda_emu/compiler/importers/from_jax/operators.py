@@ -177,7 +177,8 @@ def _clamp_indices(b: Builder, index: Node, size: int, is_from_end: bool) -> Nod
 
 
 def _gather_elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[str, Any]) -> Node:
-    """Gather single elements along one dimension, with all others as batches."""
+    """Gather single elements of x along one dimension, with all other dimensions as batches. Raises NotSupportedError
+    for batches in another order and for parts of rows."""
     operand_batches = list(numbers["operand_batching_dims"])
     index_batches = list(numbers["start_indices_batching_dims"])
     rank = len(x.shape)
@@ -462,7 +463,8 @@ wins."""
 
 
 def _reduce_with_positions(call: Call, body: tuple[str, ...], dims: tuple[int, ...]) -> list[Node]:
-    """Handle a reduction of values with their positions, jax's argmax and argmin."""
+    """Handle a reduction of values with their positions, jax's argmax and argmin, and return the largest (smallest)
+    values and their positions. Raises NotSupportedError for any other body or positions."""
     b = call.b
     x = call.operands[0]
     place = call.operands[1]

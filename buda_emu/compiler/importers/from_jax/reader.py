@@ -84,14 +84,14 @@ def _plain_value(attribute: Any) -> Any:
 
 def layer_of(location: Any) -> str:
     """Return the path of a flax module from a location, without function and operator: `jit(f)/Model/Dense_0/dot`
-    becomes `Model.Dense_0`."""
+    becomes `Model.Dense_0`; "" if the location names no module."""
     parts = [part for part in str(getattr(location, "name_str", "")).split("/")[:-1] if "(" not in part]
     return ".".join(parts)
 
 
 def line_of(*locations: Any) -> str:
-    """Return file and line of the innermost frame that is not in jax or flax, else the innermost of all. `locations`
-    are those of an operation and of the calls around it, innermost first."""
+    """Return file and line, "file:line", of the innermost frame that is not in jax or flax, else of the innermost of
+    all, "" if there is no frame. `locations` are those of an operation and of the calls around it, innermost first."""
     frames = [f"{file}:{line}" for location in locations for file, line in _FILE.findall(str(location))]
     user_frames = [frame for frame in frames if not _LIBRARY.search(frame)]
     return next(iter(user_frames or frames), "")
@@ -227,7 +227,7 @@ class _Reader:
                 return poisoned
             if op.name in _CONTROL:
                 return getattr(self, _CONTROL[op.name])(op, operands, values)
-            return self._call(op, operands)
+            return self._run_handler(op, operands)
         except ARGUMENT_ERRORS as error:
             self._refuse(f"{word}{reason_of(error)}", op)
             return poisoned
@@ -245,7 +245,7 @@ class _Reader:
         it."""
         return line_of(op.location, *reversed(self._calls))
 
-    def _call(self, op: Any, operands: list[Node]) -> list[Node]:
+    def _run_handler(self, op: Any, operands: list[Node]) -> list[Node]:
         """Run the handler of an operator and return its results, in the element types that the program states. Raises
         NotSupportedError without a handler, or for an attribute that the handler did not read."""
         declared = HLO.get(op.name)
@@ -275,7 +275,7 @@ class _Reader:
             for node, dtype in zip(nodes, dtypes, strict=True)
         ]
 
-    def _while(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
+    def _unroll_while(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
         """Unroll a loop as long as its condition is a constant, and return the values that it leaves. Raises
         NotSupportedError if the condition depends on an input."""
         condition, body = (region.blocks[0] for region in op.regions)
@@ -290,7 +290,7 @@ class _Reader:
                 raise NotSupportedError(f"unrolled: more than {_MOST_NODES:,} nodes")
         raise NotSupportedError(f"a loop of more than {MOST_ROUNDS:,} rounds")
 
-    def _case(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
+    def _import_case(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
         """Import the branch that a constant selects, and return its results. Raises NotSupportedError if the selector
         is computed."""
         if operands[0].op != "constant":
@@ -311,7 +311,7 @@ class _Reader:
 
 
 _POISONED: Any = object()
-_CONTROL: Final = {"stablehlo.while": "_while", "stablehlo.case": "_case", "stablehlo.if": "_case"}
+_CONTROL: Final = {"stablehlo.while": "_unroll_while", "stablehlo.case": "_import_case", "stablehlo.if": "_import_case"}
 
 
 def _custom_call_target(op: Any) -> str:

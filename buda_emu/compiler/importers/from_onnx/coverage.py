@@ -41,7 +41,7 @@ def _locate_operator(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]
         return declared.place, declared.becomes.removeprefix("not supported: ").rstrip(".")
     if name in RANDOM:
         return "refused", "random numbers: give them as an input"
-    if not all(_has_a_type(parameter) for parameter in (*schema.inputs, *schema.outputs)):
+    if not all(_may_be_tensor(parameter) for parameter in (*schema.inputs, *schema.outputs)):
         return "refused", "of sequences, strings or optional values"
     if not schema.inputs:
         return "compiler", "a constant"
@@ -81,7 +81,7 @@ def _function_operators(schema: Any) -> list[str]:
     return sorted({node.op_type for node in body.node})
 
 
-def _has_a_type(parameter: Any) -> bool:
+def _may_be_tensor(parameter: Any) -> bool:
     """Return whether an operand or result may be a tensor of an element type that models may have."""
     tensors = (word.removeprefix("tensor(").removesuffix(")") for word in parameter.types if word.startswith("tensor("))
     return any(_NAMES.get(word, word) in TYPES for word in tensors)

@@ -49,7 +49,7 @@ class DecidedShapes:
         refusal = f"{decision.subject} that is computed or an input"
         if decision.stated is None and not self._examples:
             raise NotSupportedError(refusal)
-        inputs, elements = self._elements(operand, refusal)
+        inputs, elements = self._element_sources(operand, refusal)
         example = self._example_values(decision, inputs, elements, refusal)
         rule = ShapeRule(
             operator=decision.operator,
@@ -81,7 +81,7 @@ class DecidedShapes:
             return decided
         if decision.stated is None:
             raise NotSupportedError(refusal)
-        fitting = _values_for(decision.operator, decision.shape, decision.stated, len(values))
+        fitting = _values_giving(decision.operator, decision.shape, decision.stated, len(values))
         return tuple(fit if value is None else value for value, fit in zip(values, fitting, strict=True))
 
     def _record(self, rule: ShapeRule) -> None:
@@ -105,7 +105,7 @@ class DecidedShapes:
                 values.append(self._values.get((label, element.value)))
         return values
 
-    def _elements(self, operand: Node, refusal: str) -> tuple[tuple[DecidingInput, ...], tuple[Element, ...]]:
+    def _element_sources(self, operand: Node, refusal: str) -> tuple[tuple[DecidingInput, ...], tuple[Element, ...]]:
         """Return where the elements of an operand come from. Raises NotSupportedError for one that is computed."""
         table: list[Element] = []
         inputs: list[DecidingInput] = []
@@ -151,7 +151,7 @@ class DecidedShapes:
                 self._graph.nodes[node.name] = replace(node, attrs={**node.attrs, "rules": rules})
 
 
-def _values_for(operator: str, shape: Shape, gives: Shape, count: int) -> list[int]:
+def _values_giving(operator: str, shape: Shape, gives: Shape, count: int) -> list[int]:
     """Return `count` values of the operand that decides a shape with which an operator gives a result of the shape
     `gives`; values that mean another shape where there are none."""
     if operator == "Tile":

@@ -58,7 +58,7 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     version = next((entry.version for entry in model.opset_import if not entry.domain), 1)
-    for operator in _operators(copy.graph):
+    for operator in _all_operators(copy.graph):
         if fault := _find_known_fault(operator, version, copy.graph.input):
             raise NotSupportedError(fault)
         _rename_modes(operator, version)
@@ -162,34 +162,34 @@ def find_shape_fault(node: Any, arrays: Sequence[Array], foreseen: Mapping[str, 
     return ""
 
 
-def _operators(graph: Any) -> Iterator[Any]:
+def _all_operators(graph: Any) -> Iterator[Any]:
     """Yield the operators of a graph, those of branches and loops included."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _operators(inner)
+                yield from _all_operators(inner)
 
 
-def _attribute(node: Any, name: str, default: Any) -> Any:
+def _attribute_value(node: Any, name: str, default: Any) -> Any:
     """Return the value of an attribute of a node, text as bytes; the default where the node leaves it out."""
     return next((helper.get_attribute_value(entry) for entry in node.attribute if entry.name == name), default)
 
 
 def _has_sparse_value(node: Any, _: Sequence[Any]) -> bool:
     """Return whether a Constant holds a sparse tensor."""
-    return _attribute(node, "sparse_value", None) is not None
+    return _attribute_value(node, "sparse_value", None) is not None
 
 
 def _is_cubic_within_border(node: Any, _: Sequence[Any]) -> bool:
     """Return whether a GridSample is by cubics and repeats the border."""
-    is_cubic = _attribute(node, "mode", b"") in (b"cubic", b"bicubic")
-    return is_cubic and _attribute(node, "padding_mode", b"") == b"border"
+    is_cubic = _attribute_value(node, "mode", b"") in (b"cubic", b"bicubic")
+    return is_cubic and _attribute_value(node, "padding_mode", b"") == b"border"
 
 
 def _has_dimensions_behind_axis(node: Any, inputs: Sequence[Any]) -> bool:
     """Return whether the operand of a softmax has, or may have, more than one element behind the axis."""
-    axis = _attribute(node, "axis", 1)
+    axis = _attribute_value(node, "axis", 1)
     shapes = {value.name: static_dims(value.type) for value in inputs}
     shape = shapes.get(node.input[0])
     if shape is None or not -len(shape) <= axis < len(shape):
@@ -247,7 +247,7 @@ def _rename_modes(node: Any, version: int) -> None:
     """Give a GridSample of before opset 20 the evaluator's name of its mode."""
     if node.op_type != "GridSample" or node.domain not in ("", "ai.onnx") or version >= 20:
         return
-    mode = _attribute(node, "mode", b"bilinear")
+    mode = _attribute_value(node, "mode", b"bilinear")
     others = [entry for entry in node.attribute if entry.name != "mode"]
     del node.attribute[:]
     node.attribute.extend([*others, helper.make_attribute("mode", _MODES.get(mode, mode))])

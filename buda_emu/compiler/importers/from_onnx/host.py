@@ -56,7 +56,7 @@ class HostOperators:
         if node.op_type in RANDOM:
             return False
         try:
-            self._results(node, foreseen)
+            self._foreseen_results(node, foreseen)
         except NotSupportedError:
             return False
         return True
@@ -64,17 +64,18 @@ class HostOperators:
     def leave(
         self, node: Any, values: Mapping[str, Node | None], foreseen: Foreseen, reason: str = "asked for"
     ) -> list[Node | None]:
-        """Leave a node to onnx's evaluator when the model runs and return its results; branches and loops take along
-        the values of the model that they read. Raise NotSupportedError for results whose type or size is not known, and
-        where the evaluator cannot compute the node."""
+        """Leave a node to the host: add `host` ops, for which onnx's evaluator runs with the model, and return its
+        results, None for those without a name. Branches and loops take along the values of the model that they read.
+        `reason` is shown to the user. Raise NotSupportedError for results whose type or size is not known, and where
+        the evaluator cannot compute the node."""
         names = dict.fromkeys(name for name in (*node.input, *captured_names(node)) if name)
         operands = {name: operand for name in names if (operand := values.get(name)) is not None}
-        results = self._results(node, foreseen)
+        results = self._foreseen_results(node, foreseen)
         signature = {name: (operand.shape, operand.dtype) for name, operand in operands.items()}
         node_model = make_node_model(node, signature, self._model)
         run = make_evaluator(node_model)
         if _allows_trial(node, list(operands.values()), results):
-            self._try(node, list(operands.values()), run, static_shapes(foreseen.inferred))
+            self._try_evaluator(node, list(operands.values()), run, static_shapes(foreseen.inferred))
         work = {
             "kind": node.op_type,
             "form": "onnx",
@@ -89,11 +90,11 @@ class HostOperators:
             )
         return [nodes.get(name) for name in node.output]
 
-    def _results(self, node: Any, foreseen: Foreseen) -> _Results:
+    def _foreseen_results(self, node: Any, foreseen: Foreseen) -> _Results:
         """Return what a node gives on the host. Raises NotSupportedError for results whose type or size is not
         known."""
         results = [name for name in node.output if name]
-        types = self._types(results, foreseen.inferred)
+        types = self._result_types(results, foreseen.inferred)
         inferred = static_shapes(foreseen.inferred)
         shapes: dict[str, Shape] = {}
         for name in results:
@@ -105,13 +106,13 @@ class HostOperators:
             raise NotSupportedError(f"on the host: of type {unsupported[0]}")
         return _Results(shapes, types)
 
-    def _types(self, results: Sequence[str], inferred: Mapping[str, Any]) -> dict[str, str]:
+    def _result_types(self, results: Sequence[str], inferred: Mapping[str, Any]) -> dict[str, str]:
         """Return the element types of results: those that the model declares, else the inferred ones."""
         declared = {value.name: value.type for value in (*self._model.graph.value_info, *self._model.graph.output)}
         protos = {**inferred, **declared}
         return {name: element_type(protos[name]) for name in results if name in protos}
 
-    def _try(
+    def _try_evaluator(
         self, node: Any, operands: Sequence[Node], run: Callable[..., list[Array]], foreseen: Mapping[str, Shape]
     ) -> None:
         """Let the evaluator compute a node of constants and made-up values. Raises NotSupportedError if it fails for

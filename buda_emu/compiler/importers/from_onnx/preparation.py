@@ -25,8 +25,9 @@ MOST_OPERATORS: Final = 1 << 17
 
 
 def prepare_model(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
-    """Inline functions, bind open sizes and infer shapes of an onnx.ModelProto. Raise what onnx raises for a broken
-    model, and as `_check_versions`."""
+    """Return an onnx.ModelProto with its functions inlined, open sizes bound and shapes inferred. Raise
+    UnsupportedError for versions that the installed onnx does not know and for too many operators, HostError for
+    versions that do not exist or contradict each other, and what onnx raises for a broken model."""
     _check_versions(model)
     return _infer_shapes(_bind_open_sizes(_inline_functions(model), inputs, sizes))
 
@@ -98,7 +99,8 @@ def _set_open_sizes(value: Any, sizes: OpenSizes) -> None:
 
 
 def _bind_open_sizes(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
-    """Replace symbolic sizes by those of example inputs or those that were requested."""
+    """Return the model with symbolic sizes replaced by those of example inputs or those that were requested; the model
+    itself if there are neither."""
     if inputs is None and not sizes.given:
         return model
     copy = onnx.ModelProto()

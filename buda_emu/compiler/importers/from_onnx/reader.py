@@ -56,7 +56,8 @@ from buda_emu.support.errors import BudaError, HostError, UnsupportedError
 
 
 def _examples_by_label(model: Any, inputs: Examples) -> dict[str, Any]:
-    """Return the example inputs by the names of the model's inputs, none without examples."""
+    """Return the example inputs by the names of the model's inputs; empty without examples. Raise HostError for a name
+    that no input has."""
     names = [value.name for value in inputs_of(model)]
     return dict(zip(names, in_order(inputs, names) or (), strict=False))
 
@@ -121,7 +122,8 @@ _SENTENCE: Final = 600
 
 
 def read_file(path: Path, inputs: Examples, on_host: Sequence[str] = (), sizes: OpenSizes | None = None) -> Graph:
-    """Import an ONNX file. Raise HostError for a file that is not an ONNX model, and as `read_proto`."""
+    """Import an ONNX file. Raise HostError for a file that is not an ONNX model or is broken, UnsupportedError naming
+    every operator that is not supported."""
     try:
         model = onnx.load(path, load_external_data=False)
     except FileNotFoundError:
@@ -203,13 +205,13 @@ class _Reader:
         for sparse in graph.sparse_initializer:
             values[sparse.values.name] = self._refuse("sparse initializers", sparse.values.name)
         for tensor in graph.initializer:
-            values[tensor.name] = self._initializer(tensor)
+            values[tensor.name] = self._add_initializer(tensor)
         for value in graph.input:
             if value.name not in values:
-                values[value.name] = self._input(value)
+                values[value.name] = self._add_input(value)
         refused_inputs = len(self._refused.counts)
-        self._run(graph.node, values, "")
-        self._outputs(graph.output, values)
+        self._add_nodes(graph.node, values, "")
+        self._declare_outputs(graph.output, values)
         advice: list[str] = []
         has_refused_operators = len(self._refused.counts) > refused_inputs
         if REFUSED not in self._on_host and has_refused_operators and self._host_takes_all:
@@ -222,9 +224,9 @@ class _Reader:
         self._graph.origin = OnnxOrigin(self._model, node_names)
         return self._graph
 
-    def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
-        """Declare the model's outputs from the `values` by name. Raise HostError for one that no node computes, or that
-        is declared with another kind of type or another shape."""
+    def _declare_outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
+        """Declare the model's outputs from the `values` by name; types that are not supported are noted. Raise
+        HostError for an output that no node computes, or that is declared with another kind of type."""
         self._require_values(values, [value.name for value in outputs], "outputs")
         for value in outputs:
             node = values.get(value.name)
@@ -259,7 +261,7 @@ class _Reader:
         if duplicates := [name for name, count in names.items() if count > 1]:
             raise HostError(f"compile: {self._graph.name}: '{printable_name(duplicates[0])}' is the name of two values")
 
-    def _initializer(self, tensor: Any) -> Node | None:
+    def _add_initializer(self, tensor: Any) -> Node | None:
         """Add an initializer as a constant, those in `_references` without reading their file; None if its element type
         is not supported, which is noted. Raise HostError for one that is broken."""
         if tensor.name in self._references:
@@ -272,7 +274,7 @@ class _Reader:
             context = f"compile: {self._graph.name}: initializer '{printable_name(tensor.name)}'"
             raise HostError(f"{context}: {error}") from None
 
-    def _input(self, value: Any) -> Node | None:
+    def _add_input(self, value: Any) -> Node | None:
         """Add an input of the model; None if its element type or shape is not supported, which is noted."""
         dtype = element_type(value.type)
         shape = static_dims(value.type)
@@ -290,7 +292,7 @@ class _Reader:
         except UnsupportedError as error:
             return self._refuse(str(error), "")
 
-    def _run(self, nodes: Sequence[Any], values: dict[str, Node | None], within: str) -> None:
+    def _add_nodes(self, nodes: Sequence[Any], values: dict[str, Node | None], within: str) -> None:
         """Add nodes to the graph in order and enter their results in `values`; None stands for a value that is not
         supported. `within`: the node whose function body they are, "" in the model itself. Raises HostError for an
         operand that no earlier node computes."""
@@ -301,7 +303,7 @@ class _Reader:
             if is_refused_anyway:
                 results = [None] * len(node.output)
             else:
-                results = self._node(node, values, within, bool(poisoned))
+                results = self._import_node(node, values, within, bool(poisoned))
             values.update(zip(node.output, results, strict=False))
 
     def _require_values(self, values: Mapping[str, Node | None], names: Iterable[str], context: str) -> None:
@@ -312,7 +314,9 @@ class _Reader:
                 f"'{printable_name(unknown[0])}'"
             )
 
-    def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
+    def _import_node(
+        self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool
+    ) -> Sequence[Node | None]:
         """Import a node and return its results, None where it is refused. `within`: the node whose function body
         contains it, "" in the model itself; `poisoned`: one of its operands was refused. Raise HostError for a broken
         node."""
@@ -490,7 +494,7 @@ class _Reader:
         self._opset = {**self._opset, **{entry.domain: entry.version for entry in body.opset_import}}
         before = self._refused.counts.copy()
         try:
-            self._run(nodes, inner, within)
+            self._add_nodes(nodes, inner, within)
         finally:
             self._shapes = shapes
             self._opset = opset

@@ -152,11 +152,12 @@ class _Direction:
         return self.b.clip(x, low=-float(bound), high=float(bound))
 
     def _rnn(self, step_products: list[Node]) -> tuple[Node, Node]:
-        """Compute one step f(x W + h R)."""
+        """Compute one step f(x W + h R) from the products x W, and return the new state and the unused cell."""
         return self.functions[0](self._clip(self.b.add(step_products[0], self._multiply_state(0)))), self.cell
 
     def _gru(self, step_products: list[Node]) -> tuple[Node, Node]:
-        """Compute one step (1 - z) g(x W + (r h) R) + z h."""
+        """Compute one step (1 - z) g(x W + (r h) R) + z h from the products x W, and return the new state and the
+        unused cell."""
         b = self.b
         (f, g) = self.functions
         update, reset = (f(self._clip(b.add(step_products[gate], self._multiply_state(gate)))) for gate in (0, 1))
@@ -170,7 +171,8 @@ class _Direction:
         return b.add(b.multiply(b.subtract(1.0, update), new), b.multiply(update, self.state)), self.cell
 
     def _lstm(self, step_products: list[Node]) -> tuple[Node, Node]:
-        """Compute one step c = f c + i g(..), h = o h(c), with peepholes from the cell to the gates."""
+        """Compute one step c = f c + i g(..), h = o h(c) from the products x W, with peepholes from the cell to the
+        gates, and return the new state and cell."""
         b = self.b
         (f, g, h) = self.functions
 
@@ -217,7 +219,8 @@ def _sequence_lengths(call: Call, steps: int) -> Node | None:
 
 
 def _make_activations(call: Call, names: Sequence[str]) -> list[Activation]:
-    """Return the activation functions by name; those with parameters take the next alpha and beta of the attributes."""
+    """Return the activation functions by name; those with parameters take the next alpha and beta of the attributes.
+    Raises NotSupportedError for a name that is not in the standard."""
     b = call.b
     alphas, betas = (list(call.attr(f"activation_{name}") or []) for name in ("alpha", "beta"))
 

@@ -267,7 +267,8 @@ _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "amax", "min"
 
 
 def _read_reduction(call: Call) -> str:
-    """Return the reduction of a scatter by the name that `Scatter` has for it. Raises NotSupportedError."""
+    """Return the reduction of a scatter by the name that `Scatter` has for it. Raises NotSupportedError for one that it
+    does not have."""
     word = call.attr("reduction", b"none").decode()
     if word not in _REDUCTIONS:
         raise call.refuse(f"reduction {word}")
@@ -477,7 +478,8 @@ def _stretch_to_sizes(before: Sequence[int], sizes: Sequence[int], policy: str) 
 
 
 def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
-    """Return the size of the result along each of `axes`, and the factor by which that axis is scaled."""
+    """Return the size of the result along each of `axes`, and the factor by which that axis is scaled. Raises
+    NotSupportedError if the operator has neither sizes nor scales."""
     scales, sizes = _read_scales_and_sizes(call)
     policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
     if sizes is not None and sizes.size:

@@ -150,7 +150,7 @@ def element_type(kind: Any) -> str:
 
 
 def type_bytes(node: Node | None) -> bytes:
-    """Return the type of a value as a serialised onnx.TypeProto."""
+    """Return the type of a value as a serialised onnx.TypeProto, an empty type for None."""
     return (onnx.TypeProto() if node is None else _type_proto(node)).SerializeToString()
 
 
@@ -177,7 +177,8 @@ def has_body(node: Any, opset: Mapping[str, int]) -> bool:
 
 
 def find_body(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> Any | None:
-    """Return the function body by which the standard defines an operator, or None."""
+    """Return the function body by which the standard defines an operator; None if it has none, or none for a node of
+    this form."""
     schema = schema_of(node, opset)
     if schema is None:
         return None

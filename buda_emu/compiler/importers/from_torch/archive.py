@@ -212,10 +212,10 @@ def _is_tree(text: str) -> bool:
     identifiers as keywords."""
     try:
         protocol, tree = json.loads(text)
-        contexts = [_context(value) for key, value in _iterate_fields([protocol, tree]) if key == "context"]
+        contexts = [_parse_context(value) for key, value in _iterate_fields([protocol, tree]) if key == "context"]
         children = tree["children_spec"]
         if len(children) == 2:
-            keywords = _context(children[1]["context"])
+            keywords = _parse_context(children[1]["context"])
         else:
             keywords = None
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -227,7 +227,7 @@ def _is_tree(text: str) -> bool:
     return not imports and _are_keywords(children, keywords)
 
 
-def _context(value: Any) -> Any:
+def _parse_context(value: Any) -> Any:
     """Parse JSON inside of JSON; return other text, the name of a class, unchanged."""
     try:
         if isinstance(value, str):
@@ -377,7 +377,8 @@ def _check_member(source: _Source, name: str, content: str, data: bytes) -> byte
 
 
 def _without_guards(document: dict[str, Any]) -> dict[str, Any]:
-    """Remove the Python code by which torch would check inputs, which the compiler does not call."""
+    """Return the document without the Python code by which torch would check inputs, which the compiler does not
+    call."""
     return {key: [] if key == "guards_code" else value for key, value in document.items()}
 
 

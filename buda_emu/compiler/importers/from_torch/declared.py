@@ -78,7 +78,7 @@ def _bind_arguments(
     handler: Handler, schema: Any, arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of a call that a handler takes in order, and those that it takes by name. Raise
-    NotSupportedError as `run_handler` does."""
+    NotSupportedError for an argument that the handler does not read and that is not at its default."""
     parameters = _parameters(handler)
     ordered = [name for name, kind in parameters if kind in _IN_ORDER]
     named = {name for name, kind in parameters if kind is Parameter.KEYWORD_ONLY}
@@ -87,7 +87,7 @@ def _bind_arguments(
     named_values: dict[str, Any] = {}
     unread: list[Argument] = []
     for place, declared in enumerate(schema.arguments):
-        argument = _argument(declared, place, arguments, options)
+        argument = _bind_argument(declared, place, arguments, options)
         if argument.name in named:
             named_values[argument.name] = argument.value
         elif declared.kwarg_only or (len(values) >= len(ordered) and not takes_all):
@@ -106,7 +106,9 @@ def reduces_scalar_dim(target: Any, arguments: Sequence[Any]) -> bool:
     schema = getattr(target, "_schema", None)
     if schema is None or not arguments or not isinstance(arguments[0], Node) or arguments[0].shape:
         return False
-    bound_arguments = [_argument(declared, place, arguments, {}) for place, declared in enumerate(schema.arguments)]
+    bound_arguments = [
+        _bind_argument(declared, place, arguments, {}) for place, declared in enumerate(schema.arguments)
+    ]
     return any(
         argument.name in ("dim", "dims", "dimension") and argument.value not in (None, [])
         for argument in bound_arguments
@@ -119,7 +121,7 @@ def _parameters(handler: Handler) -> list[tuple[str, Any]]:
     return [(name, parameter.kind) for name, parameter in signature(handler).parameters.items()][1:]
 
 
-def _argument(declared: Any, place: int, arguments: Sequence[Any], options: Mapping[str, Any]) -> Argument:
+def _bind_argument(declared: Any, place: int, arguments: Sequence[Any], options: Mapping[str, Any]) -> Argument:
     """Return a declared argument with its value: the one at its place in `arguments`, or of its name in `options`, or
     its default, which is `REQUIRED` if the operator declares none."""
     if declared.has_default_value():

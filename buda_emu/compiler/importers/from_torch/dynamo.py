@@ -271,8 +271,9 @@ _MOST_MODELS: Final = 16
 
 
 def buda(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
-    """Compile a graph module for torch.compile and return a function of its inputs. `options` are those of `compile`,
-    and `precision` for the run. Raise as `compile` does, at the latest in the first call."""
+    """Compile a graph module for torch.compile and return a function of its inputs; a graph whose sizes torch leaves
+    open is compiled in a call. `options` are those of `compile`, and `precision` for the run. Raise HostError for
+    options that are no mapping, TypeError for one that does not exist, and what `compile` raises, here or in a call."""
     torch_options = options.get("options") or {}
     if not isinstance(torch_options, Mapping):
         kind = type(torch_options).__name__
@@ -306,8 +307,8 @@ class _Graph:
         return [argument.item() if place in self._numbers else argument for place, argument in enumerate(arguments)]
 
     def compile_for(self, arguments: Sequence[Any]) -> "_Compiled":
-        """Return the model for arguments of these layouts and numbers, compiled now or earlier. Raises what `compile`
-        raises."""
+        """Return the model for arguments of these layouts and numbers, compiled now or earlier; the oldest of more than
+        `_MOST_MODELS` models is closed. Raises what `compile` raises."""
         layouts = [Layout.of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
         key = torch.is_grad_enabled(), *((type(argument), _key_part(argument)) for argument in layouts)
         if key not in self._compile:
@@ -364,7 +365,7 @@ class _Compiled:
         for number, value in zip(changed, values[len(computed) :], strict=False):
             is_written = masks[number]
             if number in places:
-                is_written = is_written | (_tensor(places[number], arguments[number].shape) > 0.5)
+                is_written = is_written | (_as_tensor(places[number], arguments[number].shape) > 0.5)
             _write_changes(arguments[number].detach(), value, is_written)
         return self._return_results(arguments, dict(zip(computed, values, strict=False)))
 
@@ -385,7 +386,7 @@ class _Compiled:
             else:
                 tensor = result.layout.of_memory(memories[result.memory])
                 if number in values:
-                    _write(tensor, _tensor(values[number], tensor.shape))
+                    _copy_into(tensor, _as_tensor(values[number], tensor.shape))
                 outputs.append(_NoGradient.apply(tensor, *sources) if result.layout.wants_gradient else tensor)
         return tuple(outputs)
 
@@ -465,10 +466,10 @@ class _Walk(torch.fx.Interpreter):
             sources = (node for node in n.all_input_nodes if _in_memory_of(value, self.env[node]))
             self._sources[n] = next(sources, None)
         if self._places:
-            self._follow(n, value)
+            self._follow_places(n, value)
         return value
 
-    def _follow(self, n: Any, value: Any) -> None:
+    def _follow_places(self, n: Any, value: Any) -> None:
         """Apply node `n`, whose result is `value`, to the masks: set ones where it writes, and take the same view of a
         mask where it is a view of an argument."""
         source = self._sources[n]
@@ -507,35 +508,37 @@ def _in_memory_of(value: Any, other: Any) -> bool:
     return any(share_memory(left, right) for left, right in product(tree_leaves(value), tree_leaves(other)))
 
 
-def _at_index(places: Any, index: Any, *_: Any) -> None:
+def _mark_at_index(places: Any, index: Any, *_: Any) -> None:
     """Mark the elements that `tensor[index] = ...` writes."""
     places[index] = 1.0
 
 
-def _at_indices(places: Any, indices: Any, *_: Any, **__: Any) -> None:
+def _mark_at_indices(places: Any, indices: Any, *_: Any, **__: Any) -> None:
     """Mark the elements that `index_put` writes."""
     places.index_put_(indices, torch.ones(()))
 
 
-def _at_mask(places: Any, mask: Any, *_: Any, **__: Any) -> None:
+def _mark_at_mask(places: Any, mask: Any, *_: Any, **__: Any) -> None:
     """Mark the elements that `masked_fill` or its like writes."""
     places.masked_fill_(mask, 1.0)
 
 
-def _at_slices(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+def _mark_in_slices(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
     """Mark the slices along a dimension that `index_copy` or its like writes."""
     places.index_fill_(dim, index, 1.0)
 
 
-def _at_elements(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+def _mark_at_elements(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
     """Mark the elements that `scatter` or its like writes."""
     places.scatter_(dim, index, 1.0)
 
 
 _PLACES: Final[Mapping[str, Callable[..., None]]] = {
-    "setitem": _at_index, "index_put_": _at_indices, "masked_fill_": _at_mask, "masked_scatter_": _at_mask,
-    "index_add_": _at_slices, "index_copy_": _at_slices, "index_fill_": _at_slices, "index_reduce_": _at_slices,
-    "scatter_": _at_elements, "scatter_add_": _at_elements, "scatter_reduce_": _at_elements,
+    "setitem": _mark_at_index, "index_put_": _mark_at_indices,
+    "masked_fill_": _mark_at_mask, "masked_scatter_": _mark_at_mask,
+    "index_add_": _mark_in_slices, "index_copy_": _mark_in_slices,
+    "index_fill_": _mark_in_slices, "index_reduce_": _mark_in_slices,
+    "scatter_": _mark_at_elements, "scatter_add_": _mark_at_elements, "scatter_reduce_": _mark_at_elements,
 }  # fmt: skip
 """For each operator that writes only some elements of its operand, selected by an index or a mask: the function that
 sets ones in a mask there. Its parameters are those of the operator."""
@@ -589,12 +592,14 @@ def _number_inputs(graph: Any) -> frozenset[int]:
 
 
 def _drop_empty(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
-    """Return the numbers of layouts that have elements."""
+    """Return those of `numbers` whose layouts have elements."""
     return tuple(number for number in numbers if layouts[number].has_elements)
 
 
 def _refuse_shared_memory(arguments: Sequence[Any], changed: Sequence[int]) -> None:
-    """Raise UnsupportedError if an argument that the graph changes shares memory with another argument."""
+    """Raise UnsupportedError if one of the arguments numbered `changed`, which the graph changes in place, lies in the
+    same memory as another argument: the model gets a copy of each, so a change of one would not be seen in the
+    other."""
     for number in changed:
         memory = arguments[number].untyped_storage().data_ptr()
         others = (
@@ -627,7 +632,7 @@ def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:
     return {number: layout.memory() for number, layout in ends.items()}
 
 
-def _write(tensor: Any, source: Any) -> None:
+def _copy_into(tensor: Any, source: Any) -> None:
     """Copy a tensor into another one of the same shape. An expanded tensor has several elements in one place, which is
     written once."""
     place = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
@@ -635,7 +640,7 @@ def _write(tensor: Any, source: Any) -> None:
         tensor[place].copy_(source[place])
 
 
-def _tensor(value: Array, shape: Any) -> Any:
+def _as_tensor(value: Array, shape: Any) -> Any:
     """Return a copy of an array as a tensor of a shape."""
     return torch.from_numpy(np.array(value)).reshape(shape)
 
@@ -656,8 +661,8 @@ def _write_changes(tensor: Any, value: Array, is_written: Any) -> None:
     The device rounds what it only passes on, so the program says which elements it writes. The model sees a tensor as
     float32: a written element whose bits are those of this float32 keeps the digits that float32 does not have.
     """
-    result = _tensor(value, tensor.shape)
+    result = _as_tensor(value, tensor.shape)
     before = tensor.to(torch.float32)
     after = result.to(torch.float32)
     is_equal = (before.view(torch.int32) == after.view(torch.int32)) | (before.isnan() & after.isnan())
-    _write(tensor, torch.where(is_equal | ~is_written, tensor, result.to(tensor.dtype)))
+    _copy_into(tensor, torch.where(is_equal | ~is_written, tensor, result.to(tensor.dtype)))

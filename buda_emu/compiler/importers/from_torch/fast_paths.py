@@ -30,7 +30,8 @@ def _attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Any, Any]:
-    """Compute aten::_native_multi_head_attention from elementary operators."""
+    """Compute aten::_native_multi_head_attention from elementary operators, and return the result and the weights of
+    attention, None if they are not needed."""
     projections = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
     heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in projections)
     queries, keys, values = heads
@@ -101,7 +102,7 @@ def _encoder_layer(
 
 
 def fast_paths() -> dict[Any, Callable[..., Any]]:
-    """Return the decomposition of each overload."""
+    """Return our decompositions of fused operators by their overloads, for torch's table of decompositions."""
     return {
         torch.ops.aten._native_multi_head_attention.default: _attention,
         torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,

@@ -69,7 +69,7 @@ def _is_index(path: Path) -> bool:
 def _read_shards(index: Path) -> dict[str, Stored]:
     """Read all shards that an index names, and return their tensors by name. Raises HostError if a shard is missing or
     damaged, lies elsewhere, or its tensors are not those of the index."""
-    places = _parse_object(index, _read(index)).get("weight_map")
+    places = _parse_object(index, _read_bytes(index)).get("weight_map")
     if not isinstance(places, dict) or not places:
         raise _checkpoint_error(
             index, "it has no weight_map, the file of each tensor: is it the index of safetensors files?"
@@ -186,7 +186,7 @@ def _first_byte(entry: Any) -> int:
     return 0
 
 
-def _read(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     """Return the content of a file. Raises HostError if it cannot be read."""
     try:
         return read_whole(path, 100)
@@ -254,8 +254,9 @@ def with_parameters(module: Any, path: Path) -> Any:
 
 
 def program_with_parameters(program: Any, path: Path) -> Any:
-    """Return an ExportedProgram on the processor with the parameters and buffers of a file. Raise as
-    `with_parameters`."""
+    """Return an ExportedProgram on the processor with the parameters and buffers of a file of safetensors or of
+    `torch.save`; its own are replaced. Raise HostError naming file, tensor, rule and fix for names, types and shapes
+    that are not the program's."""
     signature = program.graph_signature
     saved = program.state_dict
     read = {*signature.inputs_to_parameters.values(), *signature.inputs_to_buffers.values()}

@@ -72,7 +72,8 @@ def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Exampl
 
 def read_torch(source: Any, inputs: Examples, parameters: Path | None, sizes: OpenSizes) -> Graph:
     """Import a module with example inputs, or an ExportedProgram. `parameters` names a file with the parameters of the
-    module. Raise HostError if torch cannot trace the module, and as `with_parameters`."""
+    module. Raise HostError if torch cannot trace the module, and for parameters that are not the module's;
+    UnsupportedError naming every operator that is not supported."""
     if isinstance(source, torch.export.ExportedProgram):
         if parameters is not None:
             raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
@@ -296,7 +297,7 @@ class Reader:
         if any(operand is _POISONED for operand in operands):
             self._refuse_operator(node, word)
             return _POISONED
-        nodes = [*chain.from_iterable(map(_nodes, operands))]
+        nodes = [*chain.from_iterable(map(_nodes_of_operand, operands))]
         if self._is_foldable(node, word, nodes):
             return self._fold(node, word, arguments, options, nodes)
         if "getitem" in word:
@@ -370,7 +371,7 @@ class Reader:
             options["stored"] = _memory_layout(node.args[0].meta["val"])
         before = len(self._graph.nodes)
         if reduces_scalar_dim(node.target, arguments):
-            rows = [self._in_shape(value, (1,)) if _is_number(value) else value for value in arguments]
+            rows = [self._in_shape(value, (1,)) if _has_no_dimensions(value) else value for value in arguments]
             output = self._with_shapes(run_handler(handler, self._b, node.target, rows, options), example)
         else:
             output = run_handler(handler, self._b, node.target, arguments, options)
@@ -461,7 +462,7 @@ class Reader:
         try:
             with torch.no_grad():
                 words = {key: _to_torch(value) for key, value in options.items() if key not in _PLACES_OF_TENSORS}
-                output = _compute(node.target, _to_torch(arguments), words)
+                output = _run_by_torch(node.target, _to_torch(arguments), words)
         except Exception as error:  # noqa: BLE001 - an operator of a library raises what it likes
             reason = str(error).strip().splitlines() or [repr(error)]
             self._refuse(f"{word} (of constants: {reason[0]})", node)
@@ -597,7 +598,7 @@ def _memory_layout(tensor: Any) -> tuple[tuple[int, ...], int]:
     return tuple(int(step) for step in tensor.stride()), int(tensor.storage_offset())
 
 
-def _is_number(operand: Any) -> bool:
+def _has_no_dimensions(operand: Any) -> bool:
     """Return whether an operand is a node without dimensions."""
     return isinstance(operand, Node) and not operand.shape
 
@@ -610,7 +611,7 @@ def _flatten(items: Any) -> list[Any]:
     return flat
 
 
-def _nodes(operand: Any) -> list[Node]:
+def _nodes_of_operand(operand: Any) -> list[Node]:
     """Return the nodes of an operand: two for a complex value, none for anything but a value of the graph."""
     if isinstance(operand, Complex):
         return operand.parts
@@ -631,7 +632,7 @@ def _to_torch(operand: Any) -> Any:
     return operand
 
 
-def _compute(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+def _run_by_torch(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Run an operator by torch, in 64 bits if it has no kernel for unsigned integers, which decompositions use as
     indices."""
     try:

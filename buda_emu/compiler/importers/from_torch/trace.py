@@ -80,18 +80,18 @@ class _ConstantValues(TorchFunctionMode):
         """Return whether an argument is a tensor whose value is known."""
         return isinstance(argument, Tensor) and id(argument) in self._values
 
-    def _value(self, argument: Any) -> Any:
+    def _value_if_known(self, argument: Any) -> Any:
         """Return the value of a tensor if it is known, any other argument unchanged."""
         return self._values[id(argument)][1] if self._knows(argument) else argument
 
-    def _number(self, argument: Any) -> Any:
+    def _with_known_numbers(self, argument: Any) -> Any:
         """Return an argument with numbers for the tensors whose values are known."""
         if self._knows(argument):
-            return self._value(argument).item()
+            return self._value_if_known(argument).item()
         if isinstance(argument, slice):
-            return slice(*map(self._number, (argument.start, argument.stop, argument.step)))
+            return slice(*map(self._with_known_numbers, (argument.start, argument.stop, argument.step)))
         if type(argument) in (tuple, list):
-            return type(argument)(map(self._number, argument))
+            return type(argument)(map(self._with_known_numbers, argument))
         return argument
 
     def __torch_function__(
@@ -109,14 +109,16 @@ class _ConstantValues(TorchFunctionMode):
         elif len(known_tensors) == len(tensors) and name in (*_COMPUTED, *_READS):
             return self._compute(func, name, args, keywords)
         elif name in _SIZED and args:
-            return func(args[0], *map(self._number, args[1:]), **tree_map(self._number, keywords))
+            return func(
+                args[0], *map(self._with_known_numbers, args[1:]), **tree_map(self._with_known_numbers, keywords)
+            )
         return func(*args, **keywords)
 
     def _compute(self, func: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Compute an operator on known values. Return the value itself where Python reads a number (`_READS`), or else
         the traced result, whose value is known from now on."""
         with _disable_current_modes(), torch._C.DisableTorchFunction():  # pyright: ignore[reportPrivateUsage]
-            value = func(*tree_map(self._value, args), **tree_map(self._value, keywords))
+            value = func(*tree_map(self._value_if_known, args), **tree_map(self._value_if_known, keywords))
         if name in _READS:
             return value
         traced = func(*args, **keywords)
@@ -142,7 +144,7 @@ def constant_buffers(module: Any) -> dict[str, Tensor]:
 
 @contextlib.contextmanager
 def answer_constants(module: Any) -> Generator[None]:
-    """Answer what depends on the module's constant buffers alone, whenever the module is called."""
+    """Answer, within the block, what depends on the module's constant buffers alone, whenever the module is called."""
     values = constant_buffers(module)
     modes: list[_ConstantValues] = []
 
@@ -179,7 +181,7 @@ class Arguments:
 def trace_module(module: Any, examples: Arguments, name: str, *, gradients: bool = False) -> tuple[Any, bool]:
     """Return the ExportedProgram of a module, and whether it is right only if its assertions hold: if the model decides
     in Python by values, torch decides by the example inputs and asserts the decisions. What depends on whole numbers in
-    the module's buffers alone is decided by these (`constant_sizes`). Raise HostError if torch cannot trace the
+    the module's buffers alone is decided by these (`answer_constants`). Raise HostError if torch cannot trace the
     module."""
     with TRACING:
         return _trace_module(module, examples, name, gradients)
@@ -196,7 +198,7 @@ def _trace_module(module: Any, examples: Arguments, name: str, gradients: bool) 
             return better, False
     if error is None:
         return program, False
-    refusal = HostError(f"compile: torch.export cannot trace {name}: {_reason(error)}{_error_place(error)}")
+    refusal = HostError(f"compile: torch.export cannot trace {name}: {_reason_of_refusal(error)}{_error_place(error)}")
     if not isinstance(error, GuardOnDataDependentSymNode):
         refuse_inputs(module, examples, name)
     if isinstance(error, GuardOnDataDependentSymNode):
@@ -220,7 +222,8 @@ def refuse_inputs(module: Any, examples: Arguments, name: str) -> None:
             torch.func.functional_call(module, buffers, tuple(examples.tensors), dict(examples.named))
     except Exception as error:  # noqa: BLE001 - whatever a model raises
         raise HostError(
-            f"compile: {name} cannot run with these inputs, in torch itself either: {_reason(error)}{_line(error)}"
+            f"compile: {name} cannot run with these inputs, in torch itself either: "
+            f"{_reason_of_refusal(error)}{_line_of_model(error)}"
         ) from None
 
 
@@ -232,7 +235,7 @@ _QUANTISED = "torch.classes.quantized"
 """Words of torch about the packed parameters of a module that its eager quantisation made."""
 
 
-def _reason(error: Exception) -> str:
+def _reason_of_refusal(error: Exception) -> str:
     """Return the first line of an error of torch.export; for an output that torch cannot take apart, with what to do
     about it instead of torch's advice for its own developers, and so for quantised modules."""
     lines = str(error).strip().splitlines()
@@ -268,9 +271,9 @@ def _reads_values(program: Any) -> bool:
 
 @contextlib.contextmanager
 def _quietly(gradients: bool) -> Generator[None]:
-    """Set the context for tracing: gradients on or off, and no output of torch about graphs that it refuses. A
-    conversion of a module to the type it has already is skipped, since torch cannot replace parameters while it
-    traces."""
+    """Set the context for tracing, within the block: gradients on or off, and no output of torch about graphs that it
+    refuses. A conversion of a module to the type it has already is skipped, since torch cannot replace parameters while
+    it traces."""
     kind: Any = torch.nn.Module
     convert = kind._apply
 
@@ -329,7 +332,7 @@ def silence_loggers() -> Generator[None]:
 
 def _error_place(error: Exception) -> str:
     """Return the line of the model at which torch failed and advice, or "" if it was at none."""
-    line = _line(error)
+    line = _line_of_model(error)
     if not line:
         return ""
     advice = "write it without Python decisions on values of tensors, or give inputs that avoid it"
@@ -338,7 +341,7 @@ def _error_place(error: Exception) -> str:
     return f"{line}; {advice}"
 
 
-def _line(error: Exception) -> str:
+def _line_of_model(error: Exception) -> str:
     """Return the line of the model at which it failed, " at File ...", or "" if it was at none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
     if not frames:
@@ -396,12 +399,12 @@ class TorchOrigin:
         walk = _Walk(module, names, node_names, seen)
         try:
             with torch.no_grad():
-                outputs = walk.run(*self._leaves_of(module, inputs))
+                outputs = walk.run(*self._placeholder_values(module, inputs))
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             raise HostError(f"compare: torch cannot run the model: {error}") from None
-        return [array_of(leaf) for leaf in _leaves(outputs)], seen
+        return [array_of(leaf) for leaf in _tensor_leaves(outputs)], seen
 
-    def _leaves_of(self, module: Any, inputs: Sequence[Array]) -> Iterator[Any]:
+    def _placeholder_values(self, module: Any, inputs: Sequence[Array]) -> Iterator[Any]:
         """Yield what the placeholders of the program's module take: an input's tensor, in the element type that the
         program was traced with (numpy has no bfloat16), or a constant of the program."""
         specs = self._program.graph_signature.input_specs
@@ -425,7 +428,7 @@ class TorchOrigin:
             yield tensor
 
 
-def _leaves(tree: Any) -> list[Any]:
+def _tensor_leaves(tree: Any) -> list[Any]:
     """Return the tensors in nested lists and dictionaries, in order."""
     if isinstance(tree, torch.Tensor):
         return [tree]
@@ -435,7 +438,7 @@ def _leaves(tree: Any) -> list[Any]:
         inner = tree
     else:
         inner = ()
-    return [*chain.from_iterable(map(_leaves, inner))]
+    return [*chain.from_iterable(map(_tensor_leaves, inner))]
 
 
 class _Walk(torch.fx.Interpreter):

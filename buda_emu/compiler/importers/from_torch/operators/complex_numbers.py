@@ -38,7 +38,7 @@ def find_complex_handler(name: str) -> Handler | None:
     if declared is None or declared.family == "complex_numbers":
         return declared and declared.handler
     if name in _PRODUCTS:
-        return _multiply(declared.handler)
+        return _make_product_handler(declared.handler)
     if name in _PART_BY_PART:
         return _apply_to_parts(declared.handler, _VALUE_PLACES.get(name, ()))
     return None
@@ -54,8 +54,8 @@ def _convert(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | N
 
 
 def _apply_to_parts(handler: Handler, value_places: Sequence[int]) -> Handler:
-    """Return a handler that applies another one to the real and to the imaginary parts; `value_places` are the places
-    of arguments that may be numbers with such parts."""
+    """Return a handler of complex operands that applies the handler of real ones to their real and to their imaginary
+    parts. `value_places` are the places of arguments that may be numbers with such parts."""
 
     @wraps(handler)
     def run(b: Builder, *arguments: Any, **options: Any) -> Any:
@@ -103,8 +103,9 @@ def _real_and_imaginary(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
     return real, b.constant(np.zeros(real.shape, np.float32)) if imag is None else imag
 
 
-def _multiply(handler: Handler) -> Handler:
-    """Build the complex form of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i."""
+def _make_product_handler(handler: Handler) -> Handler:
+    """Return the handler of a product of complex factors, given that of real ones: (a + bi)(c + di) = ac - bd + (ad +
+    bc)i."""
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
         """Return the product of two factors; parts that are zero everywhere are left out."""
@@ -177,7 +178,7 @@ def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Comple
     """`matmul` by cosines and sines
 
     Fourier transform of real values along `dims`; if `onesided` the last of them keeps only the frequencies that are
-    not conjugates of others. `norm`: torch's number of a normalisation (`_factor`).
+    not conjugates of others. `norm`: torch's number of a normalisation (`_normalisation_factor`).
     """
     spectrum = fft_c2c(b, Complex(x), dims, norm, True)
     if not onesided:
@@ -191,10 +192,10 @@ def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Comple
 def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Complex:
     """`matmul` by cosines and sines
 
-    Fourier transform along `dims`, or its inverse. `norm`: torch's number of a normalisation (`_factor`).
+    Fourier transform along `dims`, or its inverse. `norm`: torch's number of a normalisation (`_normalisation_factor`).
     """
     places = [dim % len(x.real.shape) for dim in dims]
-    factor = _factor(norm, [x.real.shape[place] for place in places])
+    factor = _normalisation_factor(norm, [x.real.shape[place] for place in places])
     return transform_fourier(b, x, places, inverse=not forward, factor=factor)
 
 
@@ -203,16 +204,16 @@ def fft_c2r(b: Builder, x: Complex, dims: Any, norm: int, size: int) -> Node:
     """`matmul` by cosines and sines
 
     Inverse Fourier transform to real values, `size` of them along the last of `dims`. `norm`: torch's number of a
-    normalisation (`_factor`).
+    normalisation (`_normalisation_factor`).
     """
     *others, last = (dim % len(x.real.shape) for dim in dims)
-    factor = _factor(norm, [size, *(x.real.shape[place] for place in others)])
+    factor = _normalisation_factor(norm, [size, *(x.real.shape[place] for place in others)])
     return invert_real_spectrum(b, transform_fourier(b, x, others, inverse=True), last, size, factor)
 
 
-def _factor(norm: int, sizes: list[int]) -> float:
+def _normalisation_factor(norm: int, sizes: list[int]) -> float:
     """Return the factor for torch's normalisation of a transform: 1 (0), 1 over the root of the size (1), or 1 over the
-    size (2)."""
+    size (2). Raises NotSupportedError for any other number."""
     if norm not in (0, 1, 2):
         raise NotSupportedError(f"division {norm} of a Fourier transform")
     return (1.0, 1 / sqrt(prod(sizes)), 1 / prod(sizes))[norm]

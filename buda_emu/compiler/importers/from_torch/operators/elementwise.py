@@ -254,7 +254,8 @@ def to_copy(b: Builder, x: Node, *, dtype: Any = None) -> Node:
 
 
 def to_type(b: Builder, x: Node, name: str) -> Node:
-    """Convert a value to an element type given by torch's or numpy's name."""
+    """Convert a value to an element type given by torch's or numpy's name. Raises NotSupportedError for complex
+    types."""
     if name == "bfloat16":
         name = "float32"
     if np.dtype(name).kind not in "fiub":

@@ -188,7 +188,7 @@ def _put_at_constants(
     b: Builder, base: Node, values: Node, places: NDArray[np.int64], dim: int, add: bool
 ) -> tuple[Node, Node]:
     """Return the values at their places along a dimension, 0 elsewhere, and `base` with 0 at these places, unless the
-    values are added."""
+    values are added. Raises NotSupportedError for a place that is written twice."""
     size = base.shape[dim]
     if not add and np.unique(places).size != places.size:
         raise NotSupportedError("places that are written twice")
@@ -256,7 +256,8 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
 
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
     """Write values to the elements of x that a mask, the only index, selects: the same value for all, or the next of a
-    list if the mask comes first. With `add` they are added instead."""
+    list if the mask comes first. With `add` they are added instead. Raises NotSupportedError for other values, and for
+    further indices."""
     mask, *others = [node for node in indices if node is not None]
     first = indices.index(mask)
     trailing = len(x.shape) - indices.index(mask) - len(mask.shape)
@@ -434,7 +435,7 @@ def scatter_reduce(
     for place, size in enumerate(index.shape):
         if size != source.shape[place]:
             source = b.slice(source, dim=place, start=0, count=size)
-    return scatter_elements(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+    return scatter_elements(b, x, index, source, Scatter(dim, _reduction_name(reduce), include_self))
 
 
 @aten("index_reduce")
@@ -446,10 +447,10 @@ def index_reduce(
     Returns x with the slices of `source` reduced at the places `index` of dimension `dim`; with `include_self` the
     slice of x takes part.
     """
-    return scatter_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+    return scatter_slices(b, x, index, source, Scatter(dim, _reduction_name(reduce), include_self))
 
 
-def _reduction(reduce: str | None) -> str:
+def _reduction_name(reduce: str | None) -> str:
     """Return the front-end name of torch's `reduce`. Raises NotSupportedError for any other."""
     if reduce not in _REDUCTIONS:
         raise NotSupportedError(f"reduce={reduce}")

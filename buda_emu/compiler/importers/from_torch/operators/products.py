@@ -177,18 +177,18 @@ def cdist(b: Builder, x: Node, y: Node, p: float) -> Node:
     """`subtract` of all pairs, and a norm of the differences"""
     left = b.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))
     right = b.reshape(y, shape=(*y.shape[:-2], 1, *y.shape[-2:]))
-    return _norm(b, b.subtract(left, right), p)
+    return _norm_of_last_dim(b, b.subtract(left, right), p)
 
 
 @aten("_pdist_forward")
 def pdist(b: Builder, x: Node, p: float = 2.0) -> Node:
     """`take` of the rows of all pairs, `subtract`, and a norm"""
     first, second = np.triu_indices(x.shape[0], 1)
-    return _norm(b, b.subtract(b.take(x, dim=0, index=first), b.take(x, dim=0, index=second)), p)
+    return _norm_of_last_dim(b, b.subtract(b.take(x, dim=0, index=first), b.take(x, dim=0, index=second)), p)
 
 
-def _norm(b: Builder, x: Node, p: float) -> Node:
-    """Return the norm of the last dimension."""
+def _norm_of_last_dim(b: Builder, x: Node, p: float) -> Node:
+    """Return the norm of order `p` of the last dimension, without that dimension."""
     return b.reduce_lp(x, p=float(p), axes=(len(x.shape) - 1,), keepdims=False)
 
 

@@ -52,8 +52,9 @@ def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) ->
     return b.reshape(result, shape=result.shape[1:])
 
 
-def _max_pool(rank: int) -> Handler:
-    """Build the handler of a max pool over the last `rank` dimensions."""
+def _make_max_pool_handler(rank: int) -> Handler:
+    """Return the handler of a max pool over the last `rank` dimensions. It gives the values, and a function that builds
+    the indices, which few models read."""
 
     def handler(
         b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False
@@ -69,8 +70,8 @@ def _max_pool(rank: int) -> Handler:
     return handler
 
 
-def _avg_pool(rank: int) -> Handler:
-    """Build the handler of an average pool over the last `rank` dimensions."""
+def _make_average_pool_handler(rank: int) -> Handler:
+    """Return the handler of an average pool over the last `rank` dimensions."""
 
     def handler(
         b: Builder,
@@ -103,9 +104,9 @@ def _drop_indices(handler: Handler) -> Handler:
 
 
 for _rank in (1, 2, 3):
-    aten(f"max_pool{_rank}d_with_indices")(_max_pool(_rank))
-    aten(f"max_pool{_rank}d")(_drop_indices(_max_pool(_rank)))
-    aten(f"avg_pool{_rank}d")(_avg_pool(_rank))
+    aten(f"max_pool{_rank}d_with_indices")(_make_max_pool_handler(_rank))
+    aten(f"max_pool{_rank}d")(_drop_indices(_make_max_pool_handler(_rank)))
+    aten(f"avg_pool{_rank}d")(_make_average_pool_handler(_rank))
 
 
 @aten("max_unpool2d", "max_unpool3d", intact=True)
