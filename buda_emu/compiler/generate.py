@@ -63,9 +63,11 @@ class Part:
 
 
 def programs_graph(programs: Mapping[str, Program]) -> tuple[Graph, dict[str, Part]]:
-    """Join the graphs of all programs. Raises HostError, UnsupportedError."""
+    """Import the models of all programs and join them to one graph, with a state for each cache; return it and the
+    inputs and outputs of each program. Raises HostError for a model that cannot be read and for an output that does not
+    fit its cache, UnsupportedError for one that cannot be compiled."""
     graphs = {name: read_model(program.source, program.inputs) for name, program in programs.items()}
-    caches = _caches(programs, graphs)
+    caches = _collect_caches(programs, graphs)
     joint_graph = Graph("_".join(programs) if len(programs) > 1 else next(iter(graphs.values())).name)
     parts: dict[str, Part] = {}
     for number, (name, graph) in enumerate(graphs.items()):
@@ -86,12 +88,12 @@ class _Cache:
     dim: int
 
 
-def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dict[str, _Cache]:
+def _collect_caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dict[str, _Cache]:
     """Return all caches by name. Raises HostError for shapes that do not match."""
     written = _written_caches(programs, graphs)
     caches: dict[str, _Cache] = {}
     for cache, shape in written.items():
-        examples = [_example(programs[name], graph, cache) for name, graph in graphs.items()]
+        examples = [_cache_example(programs[name], graph, cache) for name, graph in graphs.items()]
         initial = next(example for example in examples if example is not None)
         caches[cache] = _Cache(initial, *_slot_division(cache, initial.shape, shape))
     if len({example.slots for example in caches.values()} - {1}) > 1:
@@ -138,7 +140,7 @@ def _unread_message(name: str, number: int, cache: str, inputs: Mapping[str, Seq
     )
 
 
-def _example(program: Program, graph: Graph, cache: str) -> Array | None:
+def _cache_example(program: Program, graph: Graph, cache: str) -> Array | None:
     """Return a program's example of a cache's content, None if it does not read the cache."""
     labels = [graph[name].attrs["label"] for name in graph.inputs]
     if cache not in labels:
@@ -192,7 +194,7 @@ def _add_model(
     return Part(program, tuple(inputs), tuple(outputs))
 
 
-def _attributes(node: Node, prefix: str, caches: Mapping[str, _Cache]) -> dict[str, Any]:
+def _input_attributes(node: Node, prefix: str, caches: Mapping[str, _Cache]) -> dict[str, Any]:
     """Return the attributes of an input under its new label. Raises UnsupportedError where a cache decides a shape: the
     host does not see its values."""
     attrs: dict[str, Any] = {**node.attrs, "label": prefix + node.attrs["label"]}
@@ -210,7 +212,7 @@ def _add_node(b: Builder, node: Node, names: Mapping[str, str], prefix: str, cac
     """Add a node under a new name, or the state that stands for a cache's input, and return it."""
     if node.op == "input":
         label = node.attrs["label"]
-        attrs = _attributes(node, prefix, caches)
+        attrs = _input_attributes(node, prefix, caches)
         if label in caches:
             cache = caches[label]
             return b.state(label, cache.initial, slots=cache.slots, dim=cache.dim)
@@ -234,9 +236,10 @@ class CompiledPrograms(CompiledModel):
     def __call__(
         self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0, **named: Any
     ) -> tuple[Array, ...]:
-        """Run one round of a program (by default the only one), which writes slot `write_index` of its caches. Raises
-        HostError, ProgramError."""
-        name, part = self._part(program)
+        """Run one round of a program (by default the only one), which writes slot `write_index` of its caches, and
+        return its outputs. Raises HostError for an unknown program, inputs that it does not take and a slot that does
+        not exist, ProgramError as a run does."""
+        name, part = self._find_part(program)
         arguments = tuple(inputs_by_label(part.inputs, inputs, named, name).values())
         return self.rounds([arguments], precision=precision, program=program, write_index=write_index)[0]
 
@@ -248,34 +251,36 @@ class CompiledPrograms(CompiledModel):
         program: str = "",
         write_index: int = 0,
     ) -> list[tuple[Array, ...]]:
-        """Run several rounds of a program in one run; each writes the slot behind that of the round before. Raises
-        HostError, ProgramError."""
-        name, part = self._part(program)
+        """Run several rounds of a program, each with one set of `inputs`, in one run and return the outputs of each;
+        each writes the slot behind that of the round before. Raises HostError for an unknown program, inputs that it
+        does not take, and more rounds than queues or slots hold, ProgramError as a run does."""
+        name, part = self._find_part(program)
         count = len(inputs)
-        require_rounds(name, count, write_index, room=self._entries(part), slots=self.slots)
-        io = self._io(part)
+        require_rounds(name, count, write_index, room=self._queue_entries(part), slots=self.slots)
+        io = self._io_of_part(part)
         # All rounds become entries before the first is pushed: one that is refused must not leave others in the queues.
         entries: list[Mapping[str, Array]] = []
         for arguments in inputs:
             by_label = inputs_by_label(part.inputs, arguments, {}, name)
             entries.append(io.queues({label: as_numpy(array) for label, array in by_label.items()}))
-        with self.machines.use(precision, keep=self._keep, restore=self._restore) as machine:
+        with self.machines.use(precision, keep=self._keep_caches, restore=self._restore_caches) as machine:
             for arrays in entries:
                 for queue, array in arrays.items():
                     machine.push(queue, array)
-            machine.run(program_name(part.program), self._parameters(part, write_index, count))
+            machine.run(program_name(part.program), self._round_parameters(part, write_index, count))
             return [tuple(output.from_queue(machine.pop(output.queue)) for output in io.outputs) for _ in range(count)]
 
-    def _keep(self, machine: Emulator) -> None:
-        """Read the caches of a machine that is about to be closed, for the next one: after a failure, and for a call in
-        another precision."""
+    def _keep_caches(self, machine: Emulator) -> None:
+        """Read the caches of a machine that is about to be closed, and keep them for the next machine: after a failure,
+        and for a call in another precision."""
         self._kept = {
             state.label: machine.peek(state.written, state.slots, readout="raw").reshape(state.held.shape)
             for state in self.placement.tiles.states.values()
         }
 
-    def _restore(self, machine: Emulator) -> None:
-        """Give a new machine the caches as the last one left them."""
+    def _restore_caches(self, machine: Emulator) -> None:
+        """Push to a new machine the caches that `_keep_caches` read from the machine before it; caches that nothing was
+        read of stay as they are."""
         for state in self.placement.tiles.states.values():
             if state.label in self._kept:
                 machine.push(state.written, state.entries(self._kept[state.label]))
@@ -310,7 +315,7 @@ class CompiledPrograms(CompiledModel):
         """Return the modelled cycles of one round of a program, which is one token for a decoder; by default of all
         programs together. Raises HostError for an unknown name."""
         if program:
-            names = [program_name(self._part(program)[1].program)]
+            names = [program_name(self._find_part(program)[1].program)]
         else:
             names = None
         return self._model_time(parameters_of_rounds(1), names)
@@ -333,7 +338,7 @@ class CompiledPrograms(CompiledModel):
         (prefill); then each token is one run, on the slot of its own window (decode). Raises HostError if the caches
         are too short.
         """
-        name, part = self._part(program)
+        name, part = self._find_part(program)
         nodes = {
             self.graph[name_of_input].attrs["label"]: self.graph[name_of_input] for name_of_input in self.graph.inputs
         }
@@ -345,13 +350,13 @@ class CompiledPrograms(CompiledModel):
             name=name,
             shapes=tuple(nodes[label].shape for label in part.inputs),
             slots=self.slots,
-            room=self._entries(part),
+            room=self._queue_entries(part),
             run=run,
         )
         return windows.generate(prompt, count, stop)
 
     # ------------------------------------------------------------------------------------------------- details
-    def _part(self, program: str) -> tuple[str, Part]:
+    def _find_part(self, program: str) -> tuple[str, Part]:
         """Return a program by name, or the only one. Raises HostError for an unknown name."""
         if not program and len(self.parts) == 1:
             return next(iter(self.parts.items()))
@@ -359,18 +364,18 @@ class CompiledPrograms(CompiledModel):
             raise HostError(f"program {program!r} is not one of: {', '.join(self.parts)}")
         return program, self.parts[program]
 
-    def _io(self, part: Part) -> ModelIo:
+    def _io_of_part(self, part: Part) -> ModelIo:
         """Return the inputs and outputs of one program, in the netlist's order."""
         inputs = tuple(queue for queue in self.io.inputs if queue.label in part.inputs)
         outputs = tuple(queue for queue in self.io.outputs if queue.label in part.outputs)
         return ModelIo(part.inputs, inputs, outputs, rules=self.io.of_labels(part.inputs))
 
-    def _entries(self, part: Part) -> int:
+    def _queue_entries(self, part: Part) -> int:
         """Return how many inputs the queues of a program hold; 1 for a program without inputs."""
-        queues = [model_input.queue for model_input in self._io(part).inputs]
+        queues = [model_input.queue for model_input in self._io_of_part(part).inputs]
         return min((self.placement.queues[name].entries for name in queues), default=1)
 
-    def _parameters(self, part: Part, write_index: int, count: int) -> dict[str, str]:
+    def _round_parameters(self, part: Part, write_index: int, count: int) -> dict[str, str]:
         """Return the values of those loop and cache parameters that the program declares, for `count` rounds of which
         the first writes slot `write_index`."""
         values = parameters_of_rounds(count, write_index)
@@ -380,7 +385,7 @@ class CompiledPrograms(CompiledModel):
 
     def _programs_with_parameters(self) -> list[tuple[str, dict[str, str]]]:
         """Return all programs, with parameters for one round."""
-        return [(program_name(part.program), self._parameters(part, 0, 1)) for part in self.parts.values()]
+        return [(program_name(part.program), self._round_parameters(part, 0, 1)) for part in self.parts.values()]
 
     @property
     def io_of_image(self) -> ModelIo:

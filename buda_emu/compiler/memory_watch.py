@@ -47,7 +47,7 @@ class MemoryWatch:
     @contextmanager
     def reading(self, source: Any = None) -> Generator[None]:
         """Guard the reading of a model: a file that contains its parameters must fit as a whole, parameters in other
-        files are read by reference. Raises UnsupportedError."""
+        files are read by reference. Raises UnsupportedError, before the block or in it, for what does not fit."""
         if isinstance(source, (str, Path)):
             path = Path(source)
         else:
@@ -59,7 +59,7 @@ class MemoryWatch:
 
     @contextmanager
     def counting(self) -> Generator[None]:
-        """Refuse, within the block, to read an array of a file completely if memory has no room for it. Raises
+        """Refuse, within the block, to read an array of a file completely if memory has no room for it: the read raises
         UnsupportedError."""
         with asking(lambda count, origin: self._require_room(count, f"{origin}, which is computed with,")):
             yield

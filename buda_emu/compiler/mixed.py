@@ -54,15 +54,17 @@ def read_rules(source: Mixed, target: Target) -> list[Rule]:
     if not isinstance(entries, (list, tuple)):
         raise HostError(f"{place}: not a list of maps with `match`, and df, acc_df or fidelity")
     return [
-        _rule(f"{place}: rule {number}", entry, target) for number, entry in enumerate(cast("list[Any]", entries), 1)
+        _read_rule(f"{place}: rule {number}", entry, target)
+        for number, entry in enumerate(cast("list[Any]", entries), 1)
     ]
 
 
 _SHOWN_NAMES: Final = 5  # examples in a message, so that it stays short
 
 
-def _rule(place: str, entry: Any, target: Target) -> Rule:
-    """Check one rule of a file or sequence. Raises HostError naming its `place`."""
+def _read_rule(place: str, entry: Any, target: Target) -> Rule:
+    """Return the rule that one entry of a file or sequence states. Raises HostError naming the entry's `place` if it is
+    no rule, or has formats that cannot be combined with the target's."""
     if not isinstance(entry, dict) or not isinstance(cast("dict[str, Any]", entry).get("match"), str):
         raise HostError(f"{place}: not a map with a pattern `match`, as {{match: layer.0.*, df: Bfp8_b}}")
     fields = cast("dict[str, Any]", entry)
@@ -70,7 +72,7 @@ def _rule(place: str, entry: Any, target: Target) -> Rule:
         if key != "match":
             _check_word(place, key, word)
     df = fields.get("df", "")
-    if df and _family(df) != _family(target.activation_df):
+    if df and _exponent_family(df) != _exponent_family(target.activation_df):
         # FRONTEND 3.5: all operands of an op share the width of their exponents.
         raise HostError(f"{place}: df {df} has another exponent width than --df {target.activation_df}")
     if target.arch.name == "grayskull" and "Float32" in (df, fields.get("acc_df")):
@@ -86,7 +88,7 @@ def _check_word(place: str, key: str, word: Any) -> None:
         raise HostError(f"{place}: {key} {word!r} is not one of: {', '.join(filter(None, _WORDS[key]))}")
 
 
-def _family(df: str) -> str:
+def _exponent_family(df: str) -> str:
     """Return the exponent family of a format; Float32 goes with those of 8 bits, "b"."""
     if df == "Float32":
         return "b"
@@ -94,8 +96,9 @@ def _family(df: str) -> str:
 
 
 def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
-    """Give every op its formats; of several matching rules the last one applies. Pickers and maxima over z have the
-    format of their operand's op, because they cannot change it (V-rules of `reduce`, FRONTEND 3.5)."""
+    """Give every op that has no formats yet those of the last rule that fits it, in the graph itself. Pickers and
+    maxima over z have the format of their operand's op, because they cannot change it (V-rules of `reduce`, FRONTEND
+    3.5)."""
     for op in tiles.ops.values() if rules else ():
         if op.precision != Precision():
             continue
@@ -149,8 +152,8 @@ def widen(tiles: TileGraph) -> None:
 
 
 def tell_readers(tiles: TileGraph, target: Target) -> None:
-    """Store in each op the formats of its operands, which determine the room that they take. A constant has the format
-    of its reader."""
+    """Store in each op the formats of its operands where some differ from its own, because they determine the room that
+    the operands take. A constant has the format of its reader."""
     formats = {name: target.activation_df for name, queue in tiles.inputs.items() if not queue.indices}
     formats |= {name: state.df or target.activation_df for name, state in tiles.states.items()}
     formats |= {op.name: target.of(op.precision).activation_df for op in tiles.ops.values()}
@@ -162,10 +165,11 @@ def tell_readers(tiles: TileGraph, target: Target) -> None:
 
 
 def wide_df(df: str, target: Target) -> str:
-    """Return a format that states may have beside the model's. Raises HostError for any other."""
+    """Return the format `df` of states that are wider than the model's values, "" for the model's own. Raises HostError
+    for a format other than Float32, and if the chip or the model's format does not allow that."""
     if df not in ("", "Float32"):
         raise HostError(f"compile: optimizer_df {df!r} is not one of: Float32")
-    if df and (_family(target.activation_df) != "b" or target.arch.name == "grayskull"):
+    if df and (_exponent_family(target.activation_df) != "b" or target.arch.name == "grayskull"):
         combination = f"--df {target.df} on {target.arch.name}"
         raise HostError(f"compile: optimizer_df Float32 cannot be combined with {combination}")
     return df
@@ -186,17 +190,18 @@ def keep_apart(tiles: TileGraph, target: Target) -> None:
 
 
 def large_values(tiles: TileGraph, target: Target) -> set[str]:
-    """Return the names of constants and ops whose values may hold masks, if the target's format is a block format;
-    otherwise none."""
+    """Return the names of constants with numbers of at least `_LARGE`, as masks of attention have, and of ops whose
+    results may be as large because they read one. In a block format such a number takes all digits from those that
+    share its exponent, so these values need 16 bits. The set is empty unless the target's format is a block format."""
     if FORMATS[target.activation_df].kind != "block":
         return set()
     large = {
         name
         for name, constant in tiles.constants.items()
-        if constant.kind == "value" and constant.values.size and _reaches(constant.values, _LARGE)
+        if constant.kind == "value" and constant.values.size and _has_magnitude(constant.values, _LARGE)
     }
     for op in tiles.ops.values():
-        if _is_large(op, large):
+        if _may_be_large(op, large):
             large.add(op.name)
     return large
 
@@ -233,14 +238,14 @@ def mixed_with_padding(tiles: TileGraph) -> set[str]:
     return mixed
 
 
-def _reaches(values: Any, least: float) -> bool:
+def _has_magnitude(values: Any, least: float) -> bool:
     """Return whether the greatest magnitude of values is at least `least`; referenced ones are read block by block."""
     if isinstance(values, Referenced):
-        return values.bound() >= least and any(_reaches(block, least) for block in values.blocks())
+        return values.bound() >= least and any(_has_magnitude(block, least) for block in values.blocks())
     return bool(np.abs(values).max() >= least)
 
 
-def _is_large(op: TileOp, large: set[str]) -> bool:
+def _may_be_large(op: TileOp, large: set[str]) -> bool:
     """Return whether the result of an op may be as large as a large constant among its operands."""
     inputs = {f"input{number}": use.source in large for number, use in enumerate(op.uses)}
     if not op.steps:

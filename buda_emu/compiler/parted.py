@@ -134,7 +134,7 @@ def operator_from_image(form: str, data: bytes) -> Run:
     """Return the function that computes an operator stored in an image. Raises HostError for bytes that describe none,
     or if a package that it needs is not installed."""
     if form == "numpy":
-        return _numpy(data)
+        return _numpy_operator(data)
     if find_spec("onnx") is None:
         raise HostError("the host's part of this image needs the package onnx: pip install 'buda-emu[onnx]'")
     from onnx import ModelProto
@@ -163,13 +163,20 @@ def mark_host_ops(graph: Graph, names: Sequence[str]) -> Graph:
 def _as_host_op(node: Node) -> Node:
     """Return a node as an op that the host computes with numpy because the caller asked for it."""
     data = f"{node.op} {Printer().map(node.attrs)}".encode()
-    attrs = {"kind": node.op, "form": "numpy", "data": data, "run": _numpy(data), "place": 0, "shape": node.shape}
+    attrs = {
+        "kind": node.op,
+        "form": "numpy",
+        "data": data,
+        "run": _numpy_operator(data),
+        "place": 0,
+        "shape": node.shape,
+    }
     return replace(node, op="host", attrs={**attrs, "why": "asked for"})
 
 
-def _numpy(data: bytes) -> Run:
-    """Return the numpy reference of a front-end op from its name and attributes as text. Raises HostError for another
-    text."""
+def _numpy_operator(data: bytes) -> Run:
+    """Return a function that computes a front-end op with numpy, from its name and attributes as text. Raises HostError
+    for text that names no front-end op."""
     try:
         op, _, attrs = data.decode().partition(" ")
         node = Node(
@@ -313,10 +320,10 @@ class PartedModel:
             parts = 0
         else:
             parts = len(self.compiled.parts)
-        return f"PartedModel({self.graph.name!r}, {plural(parts, 'part')}, {len(self._work)} on host)"
+        return f"PartedModel({self.graph.name!r}, {plural(parts, 'part')}, {len(self._host_work)} on host)"
 
     @property
-    def _work(self) -> tuple[HostWork, ...]:
+    def _host_work(self) -> tuple[HostWork, ...]:
         """The steps that run on the host."""
         return tuple(step for step in self.steps if isinstance(step, HostWork))
 
@@ -349,7 +356,7 @@ class PartedModel:
         inputs = tuple(_plan_input(graph, graph[name]) for name in graph.inputs)
         outputs = tuple(PlanOutput(output.label, output.value, output.dtype) for output in graph.outputs)
         read = {output.value for output in outputs}
-        for work in self._work:
+        for work in self._host_work:
             read.update(work.nodes[0].inputs)
         constants = [node.name for node in graph if node.op == "constant" and node.name in read]
         steps: list[DeviceStep | HostStep] = []
@@ -359,7 +366,8 @@ class PartedModel:
         return HostPlan(given=inputs, gives=outputs, constants=files, steps=tuple(steps), rules=rules_of(graph))
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
-        """Return the findings of the checker."""
+        """Return the findings of the checker in the netlist, none if all is well or if the host does everything; with
+        `strict` also those about pipes and streams."""
         if self.compiled is None:
             return ()
         return self.compiled.check(strict)
@@ -371,7 +379,9 @@ class PartedModel:
         return self.run({label: as_numpy(array) for label, array in arrays.items()}, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for inputs by name. Raises HostError as `check_input`, and for names that are missing."""
+        """Return the outputs for inputs by name. Raises HostError for a name that the model does not have, an input
+        that is missing, and one of another shape or element type, ProgramError if an operator of the host refuses its
+        values."""
         labels = [entry.label for entry in self.plan.given]
         require_names(arrays, labels)
         missing = [label for label in labels if label not in arrays]
@@ -380,16 +390,18 @@ class PartedModel:
         values = {name: self.graph[name].value for name in self.plan.constants}
         for entry in self.plan.given:
             values[entry.value] = check_input(arrays[entry.label], entry.label, entry.shape, entry.dtype)
-        runs = {step.file: work.run for step, work in zip(self.plan.on_host, self._work, strict=True)}
+        runs = {step.file: work.run for step, work in zip(self.plan.on_host, self._host_work, strict=True)}
         values_by_name = follow(
             self.plan,
             values,
-            partial(self._device, precision),
+            partial(self._run_device_step, precision),
             lambda step, operands: compute(runs[step.file], step, operands),
         )
         return tuple(values_by_name[output.label] for output in self.plan.gives)
 
-    def _device(self, precision: Precision, step: DeviceStep, operands: Mapping[str, Array]) -> dict[str, Array]:
+    def _run_device_step(
+        self, precision: Precision, step: DeviceStep, operands: Mapping[str, Array]
+    ) -> dict[str, Array]:
         """Run the program of a step on operands by label, and return its outputs by label, for `follow`."""
         if self.compiled is None:
             raise InternalError("a step of the device, and no netlist")
@@ -449,8 +461,8 @@ class PartedModel:
         paths. Raises HostError if the host does everything, OSError."""
         if self.compiled is None:
             raise HostError(f"compile: {self.graph.name}: the host does all of it: there is no netlist to write")
-        members = {step.file: work.data for step, work in zip(self.plan.on_host, self._work, strict=True)}
-        members |= {file: _npy(self.graph[name].value) for name, file in self.plan.constants.items()}
+        members = {step.file: work.data for step, work in zip(self.plan.on_host, self._host_work, strict=True)}
+        members |= {file: _npy_bytes(self.graph[name].value) for name, file in self.plan.constants.items()}
         return self.compiled.save(folder, name, host=(self.plan, members))
 
     def close(self) -> None:
@@ -459,7 +471,7 @@ class PartedModel:
             self.compiled.close()
 
 
-def _npy(array: Array) -> bytes:
+def _npy_bytes(array: Array) -> bytes:
     """Return an array as the content of a .npy file."""
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)

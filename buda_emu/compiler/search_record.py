@@ -98,7 +98,7 @@ class SearchRecord:
         were tried, or the bound was reached."""
         return self.cut or self.ended or len({trial.effort for trial in self.trials}) > 1 or self.at_bound
 
-    def _efforts(self) -> list[str]:
+    def _effort_texts(self) -> list[str]:
         """Return for each effort a text with the number of placements and the cycles of the best one."""
         texts: list[str] = []
         before = float("inf")
@@ -113,7 +113,7 @@ class SearchRecord:
             if before < float("inf"):
                 gained = 1 - min(best, before) / before
             if texts:
-                text += _gain(gained)
+                text += _gain_text(gained)
             texts.append(text)
             before = min(best, before)
         return texts
@@ -122,7 +122,7 @@ class SearchRecord:
         """Describe in a sentence what was searched and gained; "" if nothing was searched."""
         if not self.trials:
             return ""
-        parts = self._efforts()
+        parts = self._effort_texts()
         if self.at_bound:
             parts.append(
                 f"this is as long as {self.bound_by} takes, which no placement undercuts, so {self.effort} effort had "
@@ -135,7 +135,7 @@ class SearchRecord:
         return "; ".join(parts)
 
 
-def _gain(share: float) -> str:
+def _gain_text(share: float) -> str:
     """Say how many fewer cycles, as a share, a greater effort reached."""
     if share > 0:
         return f", {100 * share:.1f} % fewer"
