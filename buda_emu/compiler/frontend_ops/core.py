@@ -139,7 +139,7 @@ def _matmul_shape(a: Shape, b: Shape) -> Shape:
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 
 
-def _product(a: Array, b: Array) -> Array:
+def _multiply_matrices(a: Array, b: Array) -> Array:
     """Multiply matrices in float64, adding products one after another: the order of BLAS depends on its number of
     threads."""
     shape = _matmul_shape(a.shape, b.shape)
@@ -151,7 +151,7 @@ def _product(a: Array, b: Array) -> Array:
 
 core(
     "matmul", "product of matrices in the last two dimensions, over broadcast leading ones", _matmul_shape,
-    _in_float32(_product), family="matmul",
+    _in_float32(_multiply_matrices), family="matmul",
 )  # fmt: skip
 
 
@@ -214,7 +214,7 @@ def window_counts(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[st
     return out
 
 
-def _windows(
+def _read_windows(
     x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, flipped: bool = False
 ) -> Array:
     """Read windows of x [N, C, space...] as [N, C, k1, o1, k2, o2, ...], 0 outside, or with `clamp` what the first tap
@@ -230,7 +230,7 @@ def _reference_windows(
 ) -> Array:
     """Compute the op `windows`: [N, C, taps..., out...]."""
     rank = len(kernel)
-    interleaved = _windows(x, kernel, window_counts(x.shape[2:], kernel, attrs), attrs, clamp, flipped)
+    interleaved = _read_windows(x, kernel, window_counts(x.shape[2:], kernel, attrs), attrs, clamp, flipped)
     return interleaved.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
 
 
@@ -249,10 +249,10 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
     kernel = w.shape[2:]
     rank = w.ndim - 2
     out = window_counts(x.shape[2:], kernel, attrs)
-    windows = _windows(x, kernel, out, attrs, clamp=False)
+    windows = _read_windows(x, kernel, out, attrs, clamp=False)
     windows = windows.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
     columns = windows.reshape(x.shape[0], groups, -1, prod(out))
-    result = _product(w.reshape(1, groups, w.shape[0] // groups, -1), columns).astype(np.float32)
+    result = _multiply_matrices(w.reshape(1, groups, w.shape[0] // groups, -1), columns).astype(np.float32)
     return result.reshape(x.shape[0], w.shape[0], *out)
 
 
@@ -272,7 +272,7 @@ core(
 def _max_pool(x: Array, *, kernel: Sequence[int], **attrs: Any) -> Array:
     """Return the maximum of each window; taps in the padding do not count."""
     out = window_counts(x.shape[2:], kernel, attrs)
-    windows = _windows(x, kernel, out, attrs, clamp=True)
+    windows = _read_windows(x, kernel, out, attrs, clamp=True)
     return windows.max(axis=tuple(range(2, 2 + 2 * len(kernel), 2)))
 
 

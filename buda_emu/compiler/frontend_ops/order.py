@@ -124,7 +124,8 @@ def cumprod(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: 
 
 
 def _shift(b: Builder, x: Node, dim: int, step: int, reverse: bool) -> Node:
-    """Move the elements of a dimension by `step` places, filling up with ones."""
+    """Move the elements of a dimension by `step` places towards the end, or with `reverse` towards the beginning,
+    filling up with ones."""
     place = np.arange(x.shape[dim]) + (step if reverse else -step)
     outside = (place < 0) | (place >= x.shape[dim])
     neutral = outside.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 1 - dim))

@@ -16,7 +16,8 @@ _op = composite("reduce")
 
 
 def _normalise_axes(x: Node, axes: Sequence[int] | None) -> list[int]:
-    """Return the dimensions that axes name, in ascending order; None names all."""
+    """Return the numbers of the dimensions of x that the axes name, each once, in ascending order; negative axes count
+    from the end, None names all. Raises ValueError for an axis that x does not have."""
     rank = len(x.shape)
     if axes is not None:
         return sorted({dim_of(axis, rank) for axis in axes})

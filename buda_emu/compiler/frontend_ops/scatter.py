@@ -52,7 +52,8 @@ def _drop_last_dim(b: Builder, values: Node) -> Node:
 
 
 def _move_to_places(b: Builder, values: Node, x: Node, dim: int) -> Node:
-    """Remove the reduced dimension of the indices, and put the places of x in its position."""
+    """Return values that stand for the elements of dimension `dim` of x along their last dimension, and have size 1
+    along `dim`, with the last dimension in the place of that one."""
     rank = len(x.shape)
     squeezed = b.reshape(values, shape=(*values.shape[:dim], *values.shape[dim + 1 :]))
     return b.transpose(squeezed, perm=(*range(dim), rank - 1, *range(dim, rank - 1)))
@@ -75,7 +76,8 @@ def _replace_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int) ->
 
 
 def _add_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int, *, mean: bool, include_self: bool) -> Node:
-    """Return x with the sum or mean of the values for each place."""
+    """Return x with the sum or mean of the values for each place; with `include_self` the element of x counts as one of
+    them. Raise UnsupportedError for a mean of integers."""
     total = _move_to_places(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
     if include_self and not mean:
         return b.add(x, total, dtype=x.dtype)

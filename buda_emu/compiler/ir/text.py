@@ -59,7 +59,7 @@ def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
             source = ""
         shape = f"{node.dtype}{list(node.shape)}"
         yield f"{name(node.name)} = {node.op}{operands}{attrs} : {shape}{source}"
-    if graph.inputs != _inputs(graph):
+    if graph.inputs != _input_names(graph):
         yield f"inputs {', '.join(map(name, graph.inputs))}"
     for output in graph.outputs:
         fields = {"program": output.program, "state": output.state, "accumulate": output.accumulate}
@@ -72,7 +72,7 @@ def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
         yield f"output {quote(output.label)} = {name(output.value)} : {output.dtype}{fields_text}"
 
 
-def _inputs(graph: Graph) -> list[str]:
+def _input_names(graph: Graph) -> list[str]:
     """Return the names of a graph's inputs, in order."""
     return [node.name for node in graph if node.op == "input"]
 
@@ -88,26 +88,27 @@ class GraphReader:
         self._listed: list[str] | None = None
 
     def line(self, tokens: Tokens) -> None:
-        """Read one node, output or list of inputs. Raises IrError."""
+        """Read one line, a node, an output or the list of inputs, into the graph. Raises IrError for any other line."""
         first = tokens.any_name("a node")
         if first == "output" and tokens.kind == "text":
-            self._output(tokens)
+            self._read_output(tokens)
         elif first == "inputs" and not tokens.at("="):
             self._listed = [tokens.any_name("an input")]
             while tokens.take(","):
                 self._listed.append(tokens.any_name("an input"))
         else:
-            self._node(first, tokens)
+            self._read_node(first, tokens)
 
     def done(self) -> Graph:
-        """Return the complete graph."""
+        """Return the complete graph. Its inputs are those of the list, or all input nodes in order if there was no
+        list."""
         if self._listed is None:
-            self.graph.inputs = _inputs(self.graph)
+            self.graph.inputs = _input_names(self.graph)
         else:
             self.graph.inputs = self._listed
         return self.graph
 
-    def _node(self, node_name: str, tokens: Tokens) -> None:
+    def _read_node(self, node_name: str, tokens: Tokens) -> None:
         """Read a node, whose name is read already, into the graph. Raises IrError for a second node of that name."""
         if node_name in self.graph.nodes:
             tokens.fail(f"there is a node {node_name} already")
@@ -135,7 +136,7 @@ class GraphReader:
             name=node_name, op=op, inputs=tuple(inputs), attrs=attrs, shape=shape, dtype=dtype, source=source
         )
 
-    def _output(self, tokens: Tokens) -> None:
+    def _read_output(self, tokens: Tokens) -> None:
         """Read an output of the graph: its label, node, element type and other fields."""
         label = tokens.text()
         self.places.setdefault(f"output {label}", tokens.where)
@@ -207,7 +208,7 @@ class IrFile:
 
 def print_ir(form: Ir) -> str:
     """Return the lines of one level, as `--print-after` shows them."""
-    return "\n".join(_module(form.level, form, Printer())) + "\n"
+    return "\n".join(_level_lines(form.level, form, Printer())) + "\n"
 
 
 def print_file(file: IrFile) -> tuple[str, Arrays]:
@@ -222,11 +223,11 @@ def print_file(file: IrFile) -> tuple[str, Arrays]:
         lines.append(f"for {target.arch.name} {printer.map(fields)}")
     for form in file.forms:
         for level in (form.level,) if form.tiles is None else (CORE, form.level):
-            lines += ["", *_module(level, form, printer)]
+            lines += ["", *_level_lines(level, form, printer)]
     return "\n".join(lines) + "\n", printer.arrays
 
 
-def _module(level: str, form: Ir, printer: Printer) -> Iterator[str]:
+def _level_lines(level: str, form: Ir, printer: Printer) -> Iterator[str]:
     """Yield the lines of one level of a form, with its heading."""
     yield f"{level} {quote(form.graph.name)}:"
     if level in (FRONT, CORE):
@@ -240,7 +241,8 @@ def _module(level: str, form: Ir, printer: Printer) -> Iterator[str]:
 
 
 def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
-    """Parse a text. Raises IrError with line and column for text that is not IR."""
+    """Parse a text and return its content; `arrays` by their digests. Raises IrError with line and column for text that
+    is not IR."""
     parser = _Parser(path, Reader(arrays))
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -249,7 +251,8 @@ def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
 
 
 def parse_ir(text: str, target: Target | None = None) -> Ir:
-    """Parse a single form as `print_ir` writes it; ops on tiles have no graph then. Raises IrError."""
+    """Parse a single form as `print_ir` writes it; ops on tiles have an empty graph then, and placed ones need the
+    `target`. Raises IrError for text that is no form."""
     parser = _Parser("<text>", Reader({}))
     parser.head = 2
     parser.target = target
@@ -280,9 +283,9 @@ class _Parser:
                 tokens.fail("no level comes before it")
             self._open[2].line(tokens)
         elif self.head < 2:
-            self._heading(tokens)
+            self._read_heading(tokens)
         elif tokens.take("for"):
-            self.target = _target(tokens, self._reader)
+            self.target = _read_target(tokens, self._reader)
         else:
             self._close()
             level = tokens.name("a level")
@@ -297,7 +300,7 @@ class _Parser:
             self._open = level, title, level_reader
         tokens.done()
 
-    def _heading(self, tokens: Tokens) -> None:
+    def _read_heading(self, tokens: Tokens) -> None:
         """Read a line of the heading: first the kind and version of the file, then the pass after which it was
         written."""
         if self.head == 0:
@@ -312,7 +315,8 @@ class _Parser:
         self.head += 1
 
     def _close(self) -> None:
-        """Store the level that has been read so far."""
+        """Store the level that has been read so far, if there is one. Raises IrError for placed ops without a target or
+        a place."""
         if self._open is None:
             return
         level, title, level_reader = self._open
@@ -352,7 +356,7 @@ class _Parser:
         return IrFile(self._after, tuple(self._forms), self.target, self._path)
 
 
-def _target(tokens: Tokens, reader: Reader) -> Target:
+def _read_target(tokens: Tokens, reader: Reader) -> Target:
     """Read the line that states the target of ops on tiles: architecture, formats, fidelity, board and grid. Raises
     IrError for words and fields that do not fit, and for a grid larger than the chip's."""
     word = tokens.name("an architecture")

@@ -43,7 +43,7 @@ def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, PlacedOp
                 yield from _op_lines(op, printer, (placed or {}).get(op.name))
         entries: Mapping[str, Any] = getattr(tiles, group)
         for entry_name, entry in entries.items():
-            yield f"{word} {name(entry_name)} {printer.map(_fields(entry, ('name', 'queue')))}"
+            yield f"{word} {name(entry_name)} {printer.map(_fields_with_other_values(entry, ('name', 'queue')))}"
     for entry_name, (op, layout) in tiles.places.items():
         yield f"value {name(entry_name)} = {name(op)} {printer.value(layout)}"
 
@@ -53,7 +53,7 @@ def placed_lines(placement: Placement, printer: Printer) -> Iterator[str]:
     yield f"rounds {printer.map({key: getattr(placement, key) for key in _ROUNDS})}"
     yield from tile_lines(placement.tiles, printer, placement.ops)
     for entry_name, queue in placement.queues.items():
-        yield f"queue {name(entry_name)} {printer.map(_fields(queue, ('name',)))}"
+        yield f"queue {name(entry_name)} {printer.map(_fields_with_other_values(queue, ('name',)))}"
     for entry_name, queue in placement.between.items():
         yield f"between {name(entry_name)} = {name(queue)}"
     for (reader, constant), queue in placement.held_as.items():
@@ -62,7 +62,7 @@ def placed_lines(placement: Placement, printer: Printer) -> Iterator[str]:
         yield f"detour {name(source)} to {name(reader)} = {printer.value(detour)}"
 
 
-def _fields(record: Any, without: Iterable[str]) -> dict[str, Any]:
+def _fields_with_other_values(record: Any, without: Iterable[str]) -> dict[str, Any]:
     """Return the fields that differ from their defaults."""
     shown: dict[str, Any] = {}
     for field in fields(record):
@@ -78,12 +78,12 @@ def _fields(record: Any, without: Iterable[str]) -> dict[str, Any]:
 
 def _op_lines(op: TileOp, printer: Printer, placed: PlacedOp | None) -> Iterator[str]:
     """Yield the line of an op, those of its steps, and the one of its place."""
-    uses = ", ".join(_use(use) for use in op.uses)
+    uses = ", ".join(_use_text(use) for use in op.uses)
     if op.attrs:
         attrs = f" {printer.map(op.attrs)}"
     else:
         attrs = ""
-    optional_fields = _fields(op, _OP_LINE)
+    optional_fields = _fields_with_other_values(op, _OP_LINE)
     if optional_fields:
         rest = f" with {printer.map(optional_fields)}"
     else:
@@ -94,18 +94,18 @@ def _op_lines(op: TileOp, printer: Printer, placed: PlacedOp | None) -> Iterator
             step_attrs = f" {printer.map(step.attrs)}"
         else:
             step_attrs = ""
-        optional_fields = _fields(step, _STEP_LINE)
+        optional_fields = _fields_with_other_values(step, _STEP_LINE)
         if optional_fields:
             rest = f" {printer.map(optional_fields)}"
         else:
             rest = ""
         yield f"  step {name(step.name)} = {step.type}({', '.join(step.inputs)}){step_attrs} : {step.output}{rest}"
     if placed is not None:
-        yield f"  at {printer.value(placed.at)} {printer.map(_fields(placed, _AT))}"
+        yield f"  at {printer.value(placed.at)} {printer.map(_fields_with_other_values(placed, _AT))}"
 
 
-def _use(use: Use) -> str:
-    """Return the tensor, with the TMs on the way in angle brackets."""
+def _use_text(use: Use) -> str:
+    """Return an operand as text: the tensor, with the TMs on the way, and the size of its buffer, in angle brackets."""
     changes = [" ".join(map(str, tm)) for tm in use.tms] + ([f"buffer {use.buffer}"] if use.buffer else [])
     return name(use.source) + (f" <{', '.join(changes)}>" if changes else "")
 
@@ -123,13 +123,14 @@ class TileReader:
         self._last: TileOp | None = None
 
     def line(self, tokens: Tokens) -> None:
-        """Read one op or queue. Raises IrError."""
+        """Read one line, of an op, a step, a place, a queue or another record, into the graph. Raises IrError for any
+        other line."""
         word = tokens.any_name("an op")
         if tokens.take("="):
             self.places.setdefault(word, tokens.where)
-            self._op(word, tokens)
+            self._read_op(word, tokens)
         elif word in _RECORDS:
-            self._record(word, tokens)
+            self._read_record(word, tokens)
         elif word in _LINES:
             _LINES[word](self, tokens)
         else:
@@ -146,7 +147,7 @@ class TileReader:
         return Placement(target, self.tiles, ops=ops, **self._rest)
 
     # --------------------------------------------------------------------------------------------------------- ops
-    def _op(self, op_name: str, tokens: Tokens) -> None:
+    def _read_op(self, op_name: str, tokens: Tokens) -> None:
         """Read an op, whose name is read already, into the tile graph. Raises IrError for a second op of that name."""
         if op_name in self.tiles.ops:
             tokens.fail(f"there is an op {op_name} already")
@@ -154,7 +155,7 @@ class TileReader:
         uses: list[Use] = []
         tokens.need("(")
         while not tokens.take(")"):
-            uses.append(self._operand(tokens))
+            uses.append(self._read_operand(tokens))
             if not tokens.at(")"):
                 tokens.need(",")
         if tokens.at("{"):
@@ -170,7 +171,7 @@ class TileReader:
         fields = {"name": op_name, "type": kind, "uses": uses, "shape": shape, "attrs": attrs}
         self._last = self.tiles.ops[op_name] = make_record(TileOp, optional_fields | fields, tokens, op_name)
 
-    def _operand(self, tokens: Tokens) -> Use:
+    def _read_operand(self, tokens: Tokens) -> Use:
         """Read an operand with its TMs and the size of its buffer."""
         source = tokens.any_name("an operand")
         tms: list[Any] = []
@@ -224,7 +225,7 @@ class TileReader:
         )
 
     # ------------------------------------------------------------------------------------------------------ queues
-    def _record(self, word: str, tokens: Tokens) -> None:
+    def _read_record(self, word: str, tokens: Tokens) -> None:
         """Read a record such as an input or a state, which `word` introduces, into its table. Raises IrError for a
         second one of that name."""
         group, kind = _RECORDS[word]

@@ -44,7 +44,8 @@ class IrError(HostError):
 
 
 class Tokens:
-    """The unread part of one line; `kind` of the next token: name, number, text, sign or end."""
+    """The unread part of one line; `kind` of the next token: name, number, text, sign or end. Methods that read a token
+    raise IrError, with the position, if another kind of token comes."""
 
     def __init__(self, line: str, position: str) -> None:
         self.line = line
@@ -326,7 +327,7 @@ class Printer:
         raise IrError(f"nothing in a text stands for {type(value).__name__}")
 
     def map(self, values: Mapping[str, Any]) -> str:
-        """Return `{key: value}`; keys are names, or words in quotes."""
+        """Return a map as `{key: value, ...}` in its order; keys are names, or texts in quotes."""
         return "{" + ", ".join(f"{name(key)}: {self.value(entry)}" for key, entry in values.items()) + "}"
 
     def array(self, array: Array) -> str:
@@ -334,7 +335,7 @@ class Printer:
         head = f"{array.dtype.name}{list(array.shape)}"
         if array.size <= INLINE:
             return f"{head} = {self.value(array.reshape(-1).tolist())}"
-        if _is_even(array):
+        if _has_equal_elements(array):
             return f"{head} = {self.value(array.reshape(-1)[0].item())}"
         key = digest(array)
         self.arrays[key] = array
@@ -344,7 +345,7 @@ class Printer:
         """Write a record as its type and those fields that differ from their defaults."""
         kind = cast("type[Any]", type(record))
         if isinstance(record, Layout):
-            return f"Layout(dims: {quote(_dims(record))}, extent: {self.value(record.extent)})"
+            return f"Layout(dims: {quote(_dims_text(record))}, extent: {self.value(record.extent)})"
         inside = ", ".join(f"{key}: {self.value(entry)}" for key, entry in _fields_to_print(record))
         return f"{kind.__name__}{self._number(record)}({inside})"
 
@@ -358,7 +359,7 @@ class Printer:
         return f"#{self._shared[id(record)]}"
 
 
-def _is_even(array: Array) -> bool:
+def _has_equal_elements(array: Array) -> bool:
     """Return whether all elements are the same; the first ones nearly always decide."""
     first = array.reshape(-1)[:1]
     return all(equal(part, np.broadcast_to(first, part.shape)) for part in (array.reshape(-1)[:9], array))
@@ -374,11 +375,11 @@ def _fields_to_print(record: Any) -> Iterable[tuple[str, Any]]:
     return [
         (field.name, getattr(record, field.name))
         for field in fields(record)
-        if not field.name.startswith("_") and not same(getattr(record, field.name), _default(field))
+        if not field.name.startswith("_") and not same(getattr(record, field.name), _default_of_field(field))
     ]
 
 
-def _default(field: "Field[Any]") -> Any:
+def _default_of_field(field: "Field[Any]") -> Any:
     """Return the default of a field, MISSING if it has none."""
     if field.default is not MISSING:
         return field.default
@@ -387,7 +388,7 @@ def _default(field: "Field[Any]") -> Any:
     return MISSING
 
 
-def _dims(layout: Layout) -> str:
+def _dims_text(layout: Layout) -> str:
     """Return dimensions such as `20r*4, 4r+24c, 1`: for each the pieces along slices (z), rows and columns, with
     strides other than 1."""
     return ", ".join(
@@ -396,8 +397,8 @@ def _dims(layout: Layout) -> str:
     )
 
 
-def _pieces(dims: str, tokens: Tokens) -> tuple[tuple[Piece, ...], ...]:
-    """Parse dimensions as `_dims` writes them. Raises IrError for another text."""
+def _parse_dims(dims: str, tokens: Tokens) -> tuple[tuple[Piece, ...], ...]:
+    """Parse dimensions as `_dims_text` writes them. Raises IrError for another text."""
     if dims and not re.fullmatch(rf"{_DIM}(?:, {_DIM})*", dims):
         tokens.fail(f"dims {dims!r} are not as `20r*4, 4r+24c, 1`")
     return tuple(
@@ -439,49 +440,50 @@ class Reader:
             tokens.fail(f"more than {_MOST_DEPTH} values within each other")
         self._depth += 1
         try:
-            return self._value(tokens)
+            return self._read_value(tokens)
         finally:
             self._depth -= 1
 
-    def _negative_number(self, tokens: Tokens) -> int | float:
+    def _read_negative_number(self, tokens: Tokens) -> int | float:
         """Read the number after a minus sign, and return it with its sign."""
         number = self.value(tokens)
         if type(number) not in (int, float):
             tokens.fail("a number is missing after '-'")
         return -number
 
-    def _set(self, tokens: Tokens) -> frozenset[str]:
+    def _read_set(self, tokens: Tokens) -> frozenset[str]:
         """Read the names of a set, to its closing bracket."""
-        names = self._until(tokens, "]")
+        names = self._read_until(tokens, "]")
         if not all(isinstance(name, str) for name in names):
             tokens.fail("a set holds names in quotes")
         return frozenset(names)
 
-    def _value(self, tokens: Tokens) -> Any:
+    def _read_value(self, tokens: Tokens) -> Any:
         """Read a value: text, number, list, tuple, map, set, array, record, or a word that stands for one."""
         if tokens.kind == "text":
             return tokens.text()
         if tokens.kind == "number":
             return tokens.number()
         if tokens.take("["):
-            return self._until(tokens, "]")
+            return self._read_until(tokens, "]")
         if tokens.take("("):
-            return tuple(self._until(tokens, ")"))
+            return tuple(self._read_until(tokens, ")"))
         if tokens.at("{"):
             return self.map(tokens)
         if tokens.take("-"):
-            return self._negative_number(tokens)
+            return self._read_negative_number(tokens)
         word = tokens.name("a value")
         if word in _WORDS:
             return _WORDS[word]
         if word == "set" and tokens.take("["):
-            return self._set(tokens)
+            return self._read_set(tokens)
         if word in DTYPES:
-            return self._array(tokens, word)
+            return self._read_array(tokens, word)
         return self._record(tokens, word)
 
     def map(self, tokens: Tokens) -> dict[str, Any]:
-        """Read `{key: value}`."""
+        """Read a map such as `{key: value, other: value}` and return it, in the order of the text; keys are names or
+        texts in quotes. Raises IrError for a key that occurs twice."""
         entries: dict[str, Any] = {}
         tokens.need("{")
         while not tokens.take("}"):
@@ -494,7 +496,7 @@ class Reader:
                 tokens.need(",")
         return entries
 
-    def _until(self, tokens: Tokens, end: str) -> list[Any]:
+    def _read_until(self, tokens: Tokens, end: str) -> list[Any]:
         """Read values, separated by commas, up to a closing sign."""
         elements: list[Any] = []
         while not tokens.take(end):
@@ -503,13 +505,13 @@ class Reader:
                 tokens.need(",")
         return elements
 
-    def _array(self, tokens: Tokens, dtype: str) -> Any:
+    def _read_array(self, tokens: Tokens, dtype: str) -> Any:
         """Read an array behind its element type: shape, and elements or digest; or a single number in parentheses."""
         if tokens.take("("):
-            return self._scalar(tokens, dtype)
+            return self._read_scalar(tokens, dtype)
         shape = self.shape(tokens)
         if tokens.take("="):
-            return self._elements(tokens, dtype, shape)
+            return self._read_elements(tokens, dtype, shape)
         tokens.need("@")
         key = tokens.digest()
         if key not in self.arrays:
@@ -519,7 +521,7 @@ class Reader:
             tokens.fail(f"@{key} is {held.dtype.name}{list(held.shape)}, not {dtype}{list(shape)}")
         return held
 
-    def _scalar(self, tokens: Tokens, dtype: str) -> Any:
+    def _read_scalar(self, tokens: Tokens, dtype: str) -> Any:
         """Read `2.5)`, what follows an element type and a parenthesis."""
         value = self.value(tokens)
         tokens.need(")")
@@ -530,7 +532,7 @@ class Reader:
         except (TypeError, ValueError, OverflowError):
             tokens.fail(f"{str(value)[:60]} is no {dtype}")
 
-    def _elements(self, tokens: Tokens, dtype: str, shape: tuple[int, ...]) -> Array:
+    def _read_elements(self, tokens: Tokens, dtype: str, shape: tuple[int, ...]) -> Array:
         """Read the elements of an array, in a list, or the one that all of them are."""
         items: Any = self.value(tokens)
         is_even = not isinstance(items, list)
@@ -548,7 +550,7 @@ class Reader:
     def shape(self, tokens: Tokens) -> tuple[int, ...]:
         """Read a shape such as `[2, 3]`."""
         tokens.need("[")
-        sizes = self._until(tokens, "]")
+        sizes = self._read_until(tokens, "]")
         if not all(type(size) is int and size >= 0 for size in sizes):
             tokens.fail(f"{sizes} is not a shape")
         return tuple(sizes)
@@ -571,7 +573,7 @@ class Reader:
             if not tokens.at(")"):
                 tokens.need(",")
         if kind is Layout and isinstance(values.get("dims"), str):
-            values["dims"] = _pieces(values["dims"], tokens)
+            values["dims"] = _parse_dims(values["dims"], tokens)
         record: Any = make_record(kind, values, tokens, word)
         if number:
             return self._shared.setdefault(number, record)

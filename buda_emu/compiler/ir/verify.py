@@ -130,16 +130,18 @@ def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], ar
 
 
 def _shape_of_use(tiles: TileGraph, use: Use, queues: Mapping[str, str]) -> Shape:
-    """Return the shape of an operand behind its TMs. Raises ValueError or TypeError for an impossible TM."""
+    """Return the shape in tiles that an op sees of an operand, behind its TMs. The source may be a queue of `queues`,
+    which maps queues to the ops that write them. Raises ValueError or TypeError for an impossible TM, KeyError for a
+    source that does not exist."""
     shape = tiles.shape_of(queues.get(use.source, use.source))
     for tm in use.tms:
-        shape = _behind(tm, shape)
+        shape = _shape_behind_tm(tm, shape)
     return shape
 
 
 def _shape_problems(op: TileOp, seen: Sequence[Shape]) -> Iterator[str]:
-    """Yield operands that have another shape than the op needs, or that the op does not have; `seen`: their shapes
-    behind the TMs."""
+    """Yield a problem for each operand that has another shape than the op needs, and for a wrong number of operands;
+    `seen`: their shapes behind the TMs."""
     expected = list(_operand_shapes(op))
     if expected and len(expected) != len(seen):
         yield f"{plural(len(seen), 'operand')}, it takes {len(expected)}"
@@ -149,7 +151,7 @@ def _shape_problems(op: TileOp, seen: Sequence[Shape]) -> Iterator[str]:
             yield f"operand {number} is {list(have)} tiles after its TMs, not {shape_text(want)}"
 
 
-def _behind(tm: Tm, shape: Shape) -> Shape:
+def _shape_behind_tm(tm: Tm, shape: Shape) -> Shape:
     """Return the shape behind a TM. Raises ValueError for an unknown TM, or one that does not divide."""
     if tm[0] not in TMS or len(tm) != {"transpose": 1, "broadcast": 3}.get(tm[0], 2):
         raise ValueError(f"there is no TM {' '.join(map(str, tm))}")
@@ -177,7 +179,7 @@ def _operand_shapes(op: TileOp) -> Iterator[Expected]:
         yield from _factor_shapes(op)
     elif op.type == "depthwise":
         yield from ((t, rows, columns * op.inner), (t, op.inner, columns))
-        yield from [op.shape] * _more(op)
+        yield from [op.shape] * _count_further_operands(op)
     elif op.has("reduces"):
         dim = attrs.get("dim")
         along = {
@@ -203,10 +205,10 @@ def _factor_shapes(op: TileOp) -> Iterator[Expected]:
     else:
         slices = t
     yield from ((slices, rows, op.inner or None), (slices, op.inner or None, columns))
-    yield from [op.shape] * _more(op)
+    yield from [op.shape] * _count_further_operands(op)
 
 
-def _more(op: TileOp) -> int:
+def _count_further_operands(op: TileOp) -> int:
     """Return the number of a product's operands in addition to its two factors."""
     return bool(op.attrs.get("bias")) + bool(op.attrs.get("dequant"))
 
@@ -219,14 +221,14 @@ def problems(form: Ir, arch: str = "") -> list[str]:
     """Return the first problems of an IR at its level, none if it is valid. Without `arch` the rules for single
     architectures are left out."""
     messages: list[str] = []
-    for problem in _problems(form, arch):
+    for problem in _form_problems(form, arch):
         messages.append(problem)
         if len(messages) == MOST:
             break
     return messages
 
 
-def _problems(form: Ir, arch: str) -> Iterator[str]:
+def _form_problems(form: Ir, arch: str) -> Iterator[str]:
     """Yield the problems of a form: of its graph, then of its tile graph and of its placement, as far as its level has
     them. Declarations are checked only if the graph is sound."""
     if form.level == FRONT:
@@ -240,12 +242,12 @@ def _problems(form: Ir, arch: str) -> Iterator[str]:
     if not broken:
         yield from declaration_problems(form.graph)
     if form.tiles is not None and form.level in (TILE, PLACED):
-        yield from tile_problems(form.tiles, _detours(form), arch)
+        yield from tile_problems(form.tiles, _queues_written_by_ops(form), arch)
     if form.placement is not None:
         yield from placed_problems(form.placement)
 
 
-def _detours(form: Ir) -> dict[str, str]:
+def _queues_written_by_ops(form: Ir) -> dict[str, str]:
     """Return the queues of a placement that ops write, in which a short branch waits for a longer one, with those
     ops."""
     if form.placement is None:
@@ -284,7 +286,7 @@ def tile_problems(tiles: TileGraph, queues: Mapping[str, str], arch: str) -> Ite
 
 
 def _output_problems(tiles: TileGraph) -> Iterator[str]:
-    """Yield outputs and stores of missing ops, and stores to missing states."""
+    """Yield a problem for each output and store of a missing op, and for each store to a missing state."""
     for output in (*tiles.outputs.values(), *tiles.stores.values()):
         if output.op not in tiles.ops:
             yield f"{output.op}: an output or state is to be written by it, and there is no such op"
@@ -313,20 +315,20 @@ def placed_problems(placement: Placement) -> Iterator[str]:
             source = placement.ops.get(use.source)
             if source is not None and source.epoch > placed.epoch:
                 yield f"{name}: {use.source}, which it reads, runs in a later epoch"
-    yield from _overlaps(placement)
+    yield from _overlap_problems(placement)
     for name, queue in placement.queues.items():
         problem = next(_queue_problems(placement, queue), None)
         if problem is not None:
             yield f"queue {name}: {problem}"
-    yield from _unheld_constants(placement)
+    yield from _unheld_constant_problems(placement)
     queues: Mapping[Any, str] = {**placement.between, **placement.held_as}
     for name in queues.values():
         if name not in placement.queues:
             yield f"there is no queue {name}"
 
 
-def _unheld_constants(placement: Placement) -> Iterator[str]:
-    """Yield constants that an op reads and no queue holds for it."""
+def _unheld_constant_problems(placement: Placement) -> Iterator[str]:
+    """Yield a problem for each constant that an op reads and no queue holds for it."""
     for name, placed in placement.ops.items():
         for use in placed.op.uses:
             held = (name, use.source) in placement.held_as or use.source in placement.between
@@ -387,8 +389,8 @@ def _rectangle(placed: PlacedOp) -> tuple[int, int, int, int]:
     return (*placed.at, placed.at[0] + rows, placed.at[1] + columns)
 
 
-def _overlaps(placement: Placement) -> Iterator[str]:
-    """Yield pairs of ops that run at the same time on the same cores."""
+def _overlap_problems(placement: Placement) -> Iterator[str]:
+    """Yield a problem for each pair of ops that run at the same time on the same cores."""
     for ops in placement.ops_by_graph().values():
         rectangles = [(placed.op.name, _rectangle(placed)) for placed in ops]
         for (name, first), (other, second) in combinations(rectangles, 2):

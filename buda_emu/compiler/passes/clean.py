@@ -27,7 +27,7 @@ def cse(graph: Graph) -> Graph:
             node.inputs,
             node.dtype,
             node.shape,
-            tuple((name, _key(entry)) for name, entry in node.attrs.items()),
+            tuple((name, _hashable_key(entry)) for name, entry in node.attrs.items()),
         )
         if node.op not in ("input", "state"):
             first = first_by_key.setdefault(key, node.name)
@@ -40,20 +40,21 @@ def cse(graph: Graph) -> Graph:
     return merged
 
 
-def _key(value: Any) -> Any:
+def _hashable_key(value: Any) -> Any:
     """Return a hashable key of an attribute's value; arrays are compared by content."""
     if isinstance(value, (np.ndarray, Referenced)):
         return ArrayKey(cast("Array", value))
     if isinstance(value, (list, tuple)):
         entries = cast("Sequence[Any]", value)
-        return tuple(_key(entry) for entry in entries)
+        return tuple(_hashable_key(entry) for entry in entries)
     if isinstance(value, Sparse):
         return value.shape, ArrayKey(value.row), ArrayKey(value.col), ArrayKey(value.weight)
     return value
 
 
 def dce(graph: Graph) -> Graph:
-    """Remove nodes that no output depends on: `y = exp(x); z = log(x); outputs: z` loses y. Inputs stay."""
+    """Remove nodes that no output depends on: `y = exp(x); z = log(x); outputs: z` loses y. Inputs stay. Raises
+    HostError if networkx is not installed."""
     live = graph.live()
     return Graph(
         graph.name,

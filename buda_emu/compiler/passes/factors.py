@@ -59,7 +59,7 @@ class _FactorMover:
     longest_softmax: int
 
     def _is_read_elsewhere(self, *nodes: Node) -> bool:
-        """Return whether one of the values has another reader than the next one."""
+        """Return whether one of these values, each of which the next one reads, has another reader, too."""
         return any(self.reads[node.name] != 1 for node in nodes)
 
     def move_row_factor_later(self, product: Node) -> None:
@@ -81,8 +81,8 @@ class _FactorMover:
                 return
 
     def _put_later(self, product: Node, view: Node, scaled: Node, row: Node, unscaled: Node) -> None:
-        """Multiply the product by the row's factor, instead of its operand. `view`: the operand; `scaled`: the value
-        that was multiplied, perhaps in another shape; `row` and `unscaled`: its two factors."""
+        """Multiply the product by the row's factor, instead of its operand, in the graph itself. `view`: the operand;
+        `scaled`: the value that was multiplied, perhaps in another shape; `row` and `unscaled`: its two factors."""
         parts = {"whole": unscaled, "row": row}
         for part, node in parts.items() if view is not scaled else ():
             shape = (*view.shape[:-1], node.shape[-1])
@@ -220,10 +220,10 @@ def late_factors(graph: Graph, longest_softmax: int = 0) -> Graph:
     (`fuse_rows`)."""
     refused = {node.name for node in graph if is_softmax(graph, node, longest_softmax)}
     while True:
-        steps = _steps(graph, refused)
+        steps = _plan_steps(graph, refused)
         late = {name: step.late for name, step in steps.items() if step.late is not None}
         waiting = {late[node.inputs[0]].origin for node in graph if node.op == "matmul" and node.name in late}
-        read_whole = _read_whole(graph, steps, late)
+        read_whole = _values_read_whole(graph, steps, late)
         refused_now = {factor.origin for factor in late.values()} - waiting
         refused_now |= _needless_products(graph, steps, late, read_whole)
         refused_now |= _origins_read_whole(graph, steps, late)
@@ -251,12 +251,12 @@ def _needless_products(
 
 
 # --------------------------------------------------------------------------------------------------------------- plan
-def _steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
+def _plan_steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
     """Decide for each op which factor its result lacks. Ops that were refused keep their factors."""
     steps: dict[str, _Step] = {}
     late: dict[str, _Late] = {}
     for node in graph:
-        step_of_node = _step(graph, late, node)
+        step_of_node = _plan_step(graph, late, node)
         if node.name in refused and step_of_node.late is not None:
             step_of_node = _Step(None, tuple(range(len(node.inputs))))
         step = steps[node.name] = step_of_node
@@ -271,13 +271,13 @@ def _steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
 
 def _new_factor(graph: Graph, node: Node) -> _Late | None:
     """Return the factor of an op that multiplies each row by a computed number; None for any other op."""
-    row = _row_place(graph, node)
+    row = _place_of_row_factor(graph, node)
     if row is None:
         return None
-    return _Late(node.name, graph[node.inputs[row]].shape, _positive(graph, node.inputs[row]))
+    return _Late(node.name, graph[node.inputs[row]].shape, _is_never_negative(graph, node.inputs[row]))
 
 
-def _row_place(graph: Graph, node: Node) -> int | None:
+def _place_of_row_factor(graph: Graph, node: Node) -> int | None:
     """Return the place of the operand of a multiplication that has one computed number for each row of the other; None
     if there is none."""
     for place in (0, 1) if node.op == "multiply" else ():
@@ -288,15 +288,15 @@ def _row_place(graph: Graph, node: Node) -> int | None:
     return None
 
 
-def _positive(graph: Graph, name: str) -> bool:
+def _is_never_negative(graph: Graph, name: str) -> bool:
     """Return whether a value is never below 0 because of the op that computes it."""
     node = graph[name]
     if node.op == "reciprocal":
-        return _positive(graph, node.inputs[0])
+        return _is_never_negative(graph, node.inputs[0])
     return node.op in ("sqrt", "exp", "square", "abs", "sigmoid")
 
 
-def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
+def _plan_step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
     """Return how an op treats operands that lack factors; `late`: the factor that each value lacks."""
     factors_of_operands = [late.get(name) for name in node.inputs]
     if not any(factors_of_operands):
@@ -376,7 +376,7 @@ def _reshape_row(row: Shape, before: Shape, after: Shape) -> Shape | None:
     return None
 
 
-def _read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
+def _values_read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
     """Return the values that lack a factor (`late`) and that are also read with it."""
     values = {output.value for output in graph.outputs if output.value in late}
     for node in reversed(graph.nodes.values()):
@@ -424,7 +424,7 @@ def _rebuild(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]
         if factor is None:
             rebuilt.nodes[node.name] = node
         elif factor.origin == node.name:
-            place = _row_place(graph, node)
+            place = _place_of_row_factor(graph, node)
             assert place is not None, "the first that lacks a factor is multiplied by it"
             without[node.name] = _Parts(rebuilt[node.inputs[1 - place]], rebuilt[node.inputs[place]])
             if node.name in read_whole:
@@ -433,13 +433,15 @@ def _rebuild(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]
             step = steps[node.name]
             value = _emit_without_factor(build, step, without, node)
             place = next(n for n in range(len(node.inputs)) if n not in step.whole)
-            without[node.name] = _Parts(value, _factor_in_shape(build, factor, without[node.inputs[place]].row, node))
+            without[node.name] = _Parts(
+                value, _factor_behind_node(build, factor, without[node.inputs[place]].row, node)
+            )
             if node.name in read_whole:
-                rebuilt.nodes[node.name] = node if node.op in _MOVES else _multiply(without[node.name], node)
+                rebuilt.nodes[node.name] = node if node.op in _MOVES else _multiply_by_factor(without[node.name], node)
     return rebuilt
 
 
-def _multiply(parts: _Parts, node: Node) -> Node:
+def _multiply_by_factor(parts: _Parts, node: Node) -> Node:
     """Return the product of a value and its factor, under the value's own name."""
     return replace(node, op="multiply", inputs=(parts.value.name, parts.row.name), attrs={})
 
@@ -452,11 +454,11 @@ def _emit_without_factor(build: Builder, step: _Step, without: Mapping[str, _Par
         for place, name in enumerate(node.inputs)
     ]
     if node.op == "matmul":
-        operands = _into_matrix(build, *operands)
+        operands = _fold_columns_into_matrix(build, *operands)
     return build.alias(build.emit(node.op, *operands, dtype=node.dtype, **node.attrs), build.scope)
 
 
-def _into_matrix(build: Builder, left: Node, right: Node) -> list[Node]:
+def _fold_columns_into_matrix(build: Builder, left: Node, right: Node) -> list[Node]:
     """Return the operands x and `g W` of `(x * g) W` if g, one number for each column, and W are constants, else the
     operands unchanged."""
     if left.op != "multiply" or right.op != "constant" or prod(right.shape[:-2]) != 1:
@@ -471,9 +473,10 @@ def _into_matrix(build: Builder, left: Node, right: Node) -> list[Node]:
     return [left, right]
 
 
-def _factor_in_shape(build: Builder, factor: _Late, before: Node, node: Node) -> Node:
-    """Return a factor in the shape that the node's result needs; `before`: the factor in the shape that the node's
-    operand needs."""
+def _factor_behind_node(build: Builder, factor: _Late, before: Node, node: Node) -> Node:
+    """Return the factor that the result of `node` lacks, whose shape is that of `factor`. `before`: the factor that its
+    operand lacks, which goes through the same move as the operand: it is returned unchanged, or transposed or reshaped
+    by an op that is added."""
     if before.shape == factor.row:
         return before
     if node.op == "transpose":

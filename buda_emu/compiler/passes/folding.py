@@ -66,9 +66,9 @@ def fold_scale_bias(graph: Graph) -> Graph:
     for product in graph:
         if product.op not in _PRODUCTS or graph[product.inputs[1]].op != "constant":
             continue
-        chain = _chain(graph, users, shown, product)
+        chain = _channel_ops(graph, users, shown, product)
         if any(node.op == "multiply" for node, _ in chain) or len(chain) > 1:
-            _replace(graph, nodes, product, chain)
+            _replace_chain(graph, nodes, product, chain)
     return Graph(graph.name, _order_nodes(graph, nodes), graph.inputs, graph.outputs)
 
 
@@ -77,7 +77,7 @@ def rounds(term: Array) -> bool:
     return not (np.abs(term) <= _LARGEST).all()
 
 
-def _channel(product: Node) -> int:
+def _channel_dim(product: Node) -> int:
     """Return the dimension of a product's channels."""
     if product.op == "conv":
         return 1
@@ -96,12 +96,12 @@ def _numbers_by_channel(operand: Node, product: Node, channel: int) -> Array | N
     return np.broadcast_to(numbers, (product.shape[channel],))
 
 
-def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
+def _channel_ops(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
     """Return the ops behind a product that act on each channel by itself, each with its numbers. `users`: the readers
     of each value; `shown`: the values of outputs, behind which no op counts."""
     chain: list[tuple[Node, Array]] = []
     node = product
-    place = _channel(product)
+    place = _channel_dim(product)
     weights = graph[product.inputs[1]]
     if product.op == "matmul" and prod(weights.shape[:-2]) != 1:
         return chain
@@ -117,9 +117,9 @@ def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: 
     return chain
 
 
-def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tuple[Node, Array]]) -> None:
+def _replace_chain(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tuple[Node, Array]]) -> None:
     """Put the scaled product, and one addition if there are shifts, in the place of a product and its chain."""
-    channels = product.shape[_channel(product)]
+    channels = product.shape[_channel_dim(product)]
     scale = np.ones(channels, np.float32)
     shift = np.zeros(channels, np.float32)
     for node, numbers in chain:
@@ -145,7 +145,7 @@ def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tu
         return
     name = f"{last.name}.{product.op}"  # no longer the product that the model has
     nodes[name] = replace(nodes.pop(product.name), name=name, inputs=(product.inputs[0], held))
-    row = shift.reshape(-1, *[1] * (len(product.shape) - 1 - _channel(product)))
+    row = shift.reshape(-1, *[1] * (len(product.shape) - 1 - _channel_dim(product)))
     term = f"{last.name}.shift"
     nodes[term] = Node(
         name=term, op="constant", inputs=(), attrs={"value": row}, shape=row.shape, dtype="float32", source=last.source
@@ -185,47 +185,47 @@ def gelu(graph: Graph) -> Graph:
 def _match_gelu(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[str, str] | None:
     """Return the last node of the pattern around an erf, and x."""
     x = _input_of_scaling(graph, graph[node.inputs[0]])
-    incremented = _only(graph, users, node.name, "add")
-    if x is None or incremented is None or _number(graph, other_operand(incremented, node.name)) != 1.0:
+    incremented = _only_reader(graph, users, node.name, "add")
+    if x is None or incremented is None or _single_number(graph, other_operand(incremented, node.name)) != 1.0:
         return None
-    first = _only(graph, users, incremented.name, "multiply")
+    first = _only_reader(graph, users, incremented.name, "multiply")
     if first is None:
         return None
     other = other_operand(first, incremented.name)
     if _half_of(graph, other) == x:
         return first.name, x
-    last = _only(graph, users, first.name, "multiply")
+    last = _only_reader(graph, users, first.name, "multiply")
     if last is None:
         return None
     factors = {other, other_operand(last, first.name)}
     rest = factors - {x}
-    if x in factors and len(rest) == 1 and _number(graph, rest.pop()) == 0.5:
+    if x in factors and len(rest) == 1 and _single_number(graph, rest.pop()) == 0.5:
         return last.name, x
     return None
 
 
 def _input_of_scaling(graph: Graph, node: Node) -> str | None:
-    """Return x of x / sqrt 2."""
-    if node.op == "divide" and abs((_number(graph, node.inputs[1]) or 0) - sqrt(2)) < 1e-4:
+    """Return the name of x if a node computes x / sqrt 2, by a division or a multiplication, else None."""
+    if node.op == "divide" and abs((_single_number(graph, node.inputs[1]) or 0) - sqrt(2)) < 1e-4:
         return node.inputs[0]
     if node.op == "multiply":
         for name in node.inputs:
-            if abs((_number(graph, other_operand(node, name)) or 0) - sqrt(0.5)) < 1e-4:
+            if abs((_single_number(graph, other_operand(node, name)) or 0) - sqrt(0.5)) < 1e-4:
                 return name
     return None
 
 
 def _half_of(graph: Graph, name: str) -> str | None:
-    """Return x of x * 0.5."""
+    """Return the name of x if the value `name` is x * 0.5, else None."""
     node = graph[name]
     if node.op == "multiply":
         for factor in node.inputs:
-            if _number(graph, other_operand(node, factor)) == 0.5:
+            if _single_number(graph, other_operand(node, factor)) == 0.5:
                 return factor
     return None
 
 
-def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node | None:
+def _only_reader(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node | None:
     """Return the only reader of the value `name` if it is the op `op` and the host does not read the value, else
     None."""
     if len(users[name]) != 1 or any(output.value == name for output in graph.outputs):
@@ -236,7 +236,7 @@ def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node
     return None
 
 
-def _number(graph: Graph, name: str) -> float | None:
+def _single_number(graph: Graph, name: str) -> float | None:
     """Return the number of a constant with one element, None for another node."""
     node = graph[name]
     if node.op == "constant" and node.value.size == 1:
@@ -269,7 +269,7 @@ def fuse_quantize_dequantize(graph: Graph) -> Graph:
         quantize = graph[name]
         if quantize.op != "quantize" or name in shown or not readers:
             continue
-        codes = _codes(graph, quantize)
+        codes = _find_encoding(graph, quantize)
         if codes is None or not all(_is_inverse(graph, quantize, graph[reader]) for reader in readers):
             continue
         zero = codes.zero + codes.shift
@@ -293,7 +293,7 @@ def fuse_quantize_dequantize(graph: Graph) -> Graph:
     return Graph(graph.name, new_nodes, graph.inputs, graph.outputs)
 
 
-def _codes(graph: Graph, quantize: Node) -> _Codes | None:
+def _find_encoding(graph: Graph, quantize: Node) -> _Codes | None:
     """Return the encoding of a quantise op, None if it is not one scale and one zero point."""
     scale, zero = (graph[name] for name in quantize.inputs[1:])
     if scale.op != "constant" or zero.op != "constant" or scale.value.size != 1 or zero.value.size != 1:

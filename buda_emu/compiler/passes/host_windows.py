@@ -134,16 +134,18 @@ class Offer(NamedTuple):
     phases: int
 
     def worse(self, other: "Offer") -> bool:
-        """Return whether another offer is better in some respect and no worse in any."""
+        """Return whether the offer `other` is better than this one in some respect and no worse in any."""
         own_costs = self[1:]
         other_costs = other[1:]
         return own_costs != other_costs and all(a <= b for a, b in zip(other_costs, own_costs, strict=True))
 
 
 def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | None]:
-    """Return the layouts that no other one undercuts in all respects, the one with the fewest cycles by itself
-    first."""
-    offers = sorted((_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_total_cycles)
+    """Return at most `OFFERS` layouts that no other one undercuts in all respects, the one with the fewest cycles by
+    itself first; None stands for the model's own tensor."""
+    offers = sorted(
+        (_estimate_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_total_cycles
+    )
     best: list[Offer] = []
     for offer in offers:
         if not any(offer.worse(other) or offer[1:] == other[1:] for other in best):
@@ -156,7 +158,7 @@ def _total_cycles(offer: Offer) -> float:
     return offer.host + offer.device
 
 
-def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -> Offer:
+def _estimate_offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -> Offer:
     """Estimate the cycles of the window layout `cut` with the rates of the chip and the cost model of ops."""
     source = graph[conv.inputs[0]].shape
     kernel = graph[conv.inputs[1]].shape[2:]
@@ -167,10 +169,10 @@ def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -
     if cut is None:
         host = prod(source) / TILE**2
     else:
-        host = _tiles(source[0] * places) * _tiles(source[1] * prod(sizes))
-    rows = _tiles(conv.shape[0] * prod(conv.shape[2:]) // phases)
-    seen = _tiles(source[1] * prod(sizes))
-    columns = _tiles(conv.shape[1] * phases)
+        host = _count_tiles(source[0] * places) * _count_tiles(source[1] * prod(sizes))
+    rows = _count_tiles(conv.shape[0] * prod(conv.shape[2:]) // phases)
+    seen = _count_tiles(source[1] * prod(sizes))
+    columns = _count_tiles(conv.shape[1] * phases)
     count = prod(taps)
     work = product_cycles(target, rows, seen * count, columns)
     least = 0.0
@@ -181,7 +183,7 @@ def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -
     return Offer(cut, host * link, max(work / prod(target.arch.grid), least), phases)
 
 
-def _tiles(size: int) -> int:
+def _count_tiles(size: int) -> int:
     """Return the number of tiles along a dimension of `size` elements."""
     return padded_size(size) // TILE
 
@@ -210,7 +212,7 @@ def with_windows(
         source=conv.source,
     )
     weights = graph[conv.inputs[1]]
-    new_weights = _weights(weights.value, attrs["strides"], cut)
+    new_weights = _window_weights(weights.value, attrs["strides"], cut)
     second = f"{conv.name}.weights"
     steps = tuple(m // s if q > 1 else 1 for m, s, q in zip(cut.sizes, strides, cut.taps, strict=True))
     conv_attrs = {**attrs, "strides": (1,) * rank, "pads": ((0, 0),) * rank, "dilations": steps}
@@ -220,7 +222,7 @@ def with_windows(
     }
     if prod(cut.phases) > 1:
         after = _channelwise_chain(graph, conv)
-        products = _in_phases(graph, products, after, cut)
+        products = _convolve_in_phases(graph, products, after, cut)
         nodes = {
             name: node
             for name, node in nodes.items()
@@ -242,7 +244,9 @@ def with_windows(
 def _adds_by_channel(graph: Graph, conv: Node, node: Node, user: Node) -> bool:
     """Return whether the reader of a node adds to it a constant with one number for each channel of a convolution."""
     terms = [graph[name] for name in user.inputs if name != node.name]
-    return user.op == "add" and len(terms) == 1 and terms[0].op == "constant" and _by_channel(conv, terms[0])
+    return (
+        user.op == "add" and len(terms) == 1 and terms[0].op == "constant" and _has_number_per_channel(conv, terms[0])
+    )
 
 
 def _channelwise_chain(graph: Graph, conv: Node) -> list[Node]:
@@ -259,13 +263,13 @@ def _channelwise_chain(graph: Graph, conv: Node) -> list[Node]:
     return chain
 
 
-def _by_channel(conv: Node, term: Node) -> bool:
+def _has_number_per_channel(conv: Node, term: Node) -> bool:
     """Return whether a constant has one number for each channel."""
     shape = (1,) * (len(conv.shape) - len(term.shape)) + term.shape
     return shape == (1, conv.shape[1], *(1,) * (len(shape) - 2))
 
 
-def _in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: WindowLayout) -> dict[str, Node]:
+def _convolve_in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: WindowLayout) -> dict[str, Node]:
     """Return the nodes that convolve to all channels of all phases, apply the ops of the chain `after`, which begins
     with the convolution, and turn phases into places again. The result has the name of the last op."""
     conv = after[0]
@@ -304,7 +308,7 @@ def _in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: Win
     return nodes
 
 
-def _weights(weights: Array, strides: Sequence[int], cut: WindowLayout) -> Array:
+def _window_weights(weights: Array, strides: Sequence[int], cut: WindowLayout) -> Array:
     """Return weights [out, C, kernel...] as [phases and out, places in the window and channels, taps...], with zeros
     around the kernel."""
     out, channels = weights.shape[:2]

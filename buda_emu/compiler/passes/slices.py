@@ -17,7 +17,7 @@ from buda_emu.compiler.lower.layout import tiles_along
 def slice_products(graph: Graph) -> Graph:
     """Slice weights instead of products: `(x W + b)[..., columns]` becomes `x W[:, columns] + b[columns]` if all
     readers of the product take columns of it, together no more than it has."""
-    products = _products(graph)
+    products = _products_by_reader(graph)
     if not products:
         return graph
     replaced: set[str] = set()
@@ -61,7 +61,7 @@ def _as_slice(columns: Index) -> Index | slice:
     return columns
 
 
-def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
+def _products_by_reader(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
     """Return for each op that takes columns the product, the addition behind it, and the columns."""
     users = graph.users()
     shown = {output.value for output in graph.outputs}
@@ -69,7 +69,7 @@ def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
     for product in graph:
         if product.op != "matmul" or graph[product.inputs[1]].op != "constant" or product.name in shown:
             continue
-        term = _term(graph, users, product)
+        term = _added_constant(graph, users, product)
         last = term or product
         if last.name in shown:
             continue
@@ -83,7 +83,7 @@ def _columns_by_reader(product: Node, readers: Sequence[Node]) -> list[tuple[Nod
     together read more columns than the product has."""
     pairs: list[tuple[Node, Index]] = []
     for reader in readers:
-        columns = _columns(reader, product)
+        columns = _columns_taken(reader, product)
         if columns is None:
             return []
         pairs.append((reader, columns))
@@ -93,7 +93,7 @@ def _columns_by_reader(product: Node, readers: Sequence[Node]) -> list[tuple[Nod
     return []
 
 
-def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | None:
+def _added_constant(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | None:
     """Return the addition of a constant, not of one number for each row, that is a product's only reader; None if there
     is none."""
     if len(users[product.name]) != 1:
@@ -107,7 +107,7 @@ def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | No
     return None
 
 
-def _columns(reader: Node, product: Node) -> Index | None:
+def _columns_taken(reader: Node, product: Node) -> Index | None:
     """Return the columns that an op takes of a product; None for an op that does anything else."""
     if reader.op != "linear" or reader.attrs["dim"] != len(product.shape) - 1:
         return None
@@ -119,7 +119,7 @@ def _columns(reader: Node, product: Node) -> Index | None:
 
 
 _ELSEWHERE = ("transpose", "reshape", "reduce_max")
-"""Ops that read parts (`_step`) and after which channels are no longer side by side."""
+"""Ops that read parts (`_cut_of_result`) and after which channels are no longer side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class _Plan:
         groups: list[set[str]] = []
         touched: dict[str, list[Node]] = {}  # the ops that read parts of a concat, and itself
         for node in graph:
-            origins = _origins(plan, node)
+            origins = _origins_of_operands(plan, node)
             if node.op == "concat" and node.name not in refused and not origins:
                 dim: int = node.attrs["dim"]
                 sizes = tuple(graph[name].shape[dim] for name in node.inputs)
@@ -177,7 +177,7 @@ class _Plan:
                 continue
             if not origins:
                 continue
-            step = _step(graph, plan.values, node)
+            step = _cut_of_result(graph, plan.values, node)
             if step is None:
                 plan.refused |= origins
                 continue
@@ -209,7 +209,7 @@ def _joins_cache(graph: Graph, concat: Node) -> bool:
     return any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in concat.inputs)
 
 
-def _origins(plan: _Plan, node: Node) -> frozenset[str]:
+def _origins_of_operands(plan: _Plan, node: Node) -> frozenset[str]:
     """Return the origins of all operands of a node that the plan divides."""
     return frozenset(chain.from_iterable(plan.values[name].origins for name in node.inputs if name in plan.values))
 
@@ -220,23 +220,25 @@ def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[s
     return [group for group in groups if not group & origins] + [set().union(*met)]
 
 
-def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> SplitDimension | str | None:
+def _cut_of_result(graph: Graph, values: dict[str, _Parts], node: Node) -> SplitDimension | str | None:
     """Return how a node reads operands of which some are in parts (`values`): the cut of its result, or "sum" if the
     result is whole and the results of the parts are combined; None if the node cannot read parts."""
     cuts = [values[name].cut if name in values else None for name in node.inputs]
     shapes = [graph[name].shape for name in node.inputs]
     family = front_op(node.op).family
     if family == "elementwise" or node.op == "identity":
-        return _elementwise(graph, node, cuts, shapes)
+        return _cut_of_elementwise(graph, node, cuts, shapes)
     if node.op == "matmul":
-        return _product(graph, node, cuts, shapes)
+        return _cut_of_product(graph, node, cuts, shapes)
     if cuts[0] is None:
         return None
-    return _step_of_first(node, cuts[0], shapes[0])
+    return _cut_by_first_operand(node, cuts[0], shapes[0])
 
 
-def _step_of_first(node: Node, cut: SplitDimension, shape: Shape) -> SplitDimension | str | None:
-    """Return how a node reads a first operand of this shape in parts, `cut`, as `_step` does."""
+def _cut_by_first_operand(node: Node, cut: SplitDimension, shape: Shape) -> SplitDimension | str | None:
+    """Return how a node other than an element-wise op and a product reads its first operand of this shape in the parts
+    `cut`: the cut of its result, or "sum" if the result is whole and the results of the parts are combined; None if the
+    node cannot read parts."""
     if node.op == "conv":
         if cut.dim == 1 and node.attrs["groups"] == 1:
             return "sum"
@@ -256,7 +258,7 @@ def _step_of_first(node: Node, cut: SplitDimension, shape: Shape) -> SplitDimens
     return None
 
 
-def _elementwise(
+def _cut_of_elementwise(
     graph: Graph, node: Node, cuts: Sequence[SplitDimension | None], shapes: Sequence[Shape]
 ) -> SplitDimension | None:
     """Return the cut of an element-wise op's result. All operands in parts have the same cut; other operands are
@@ -277,7 +279,7 @@ def _elementwise(
     return None
 
 
-def _product(
+def _cut_of_product(
     graph: Graph, node: Node, cuts: Sequence[SplitDimension | None], shapes: Sequence[Shape]
 ) -> SplitDimension | str | None:
     """Return the cut of a product into parts of rows or columns, or "sum" if both operands have the same cut of the
@@ -327,9 +329,9 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
 def _cost_of_concat(graph: Graph, cut: SplitDimension, node: Node) -> tuple[int, int] | None:
     """Return the tiles that a concat of the parts `cut` moves: first if it is carried out, as a product with a matrix
     and a sum for each part, then if the parts stay apart, 0. None if it does not join channels, or joins a constant."""
-    if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):
+    if cut.dim != _channel_dim(node) or any(graph[name].op == "constant" for name in node.inputs):
         return None
-    return _rows(node) * (2 * len(cut.sizes) + 1) * tiles_along(sum(cut.sizes)), 0
+    return _elements_per_channel(node) * (2 * len(cut.sizes) + 1) * tiles_along(sum(cut.sizes)), 0
 
 
 def _cost_of_reader(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
@@ -339,29 +341,29 @@ def _cost_of_reader(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | 
     planned = [operand for operand in operands if operand.name in plan.values]
     others = [operand for operand in operands if operand.name not in plan.values]
     cut = plan.values[planned[0].name].cut
-    if node.op in _ELSEWHERE or any(other.op != "constant" for other in others) or cut.dim != _channels(node):
+    if node.op in _ELSEWHERE or any(other.op != "constant" for other in others) or cut.dim != _channel_dim(node):
         return None
-    read = sum(map(_rows, planned))
+    read = sum(map(_elements_per_channel, planned))
     tiles_whole = tiles_along(sum(cut.sizes))
     tiles_in_parts = sum(map(tiles_along, cut.sizes))
     if node.name in plan.values:
-        return (read + _rows(node)) * tiles_whole, (read + _rows(node)) * tiles_in_parts
+        return (read + _elements_per_channel(node)) * tiles_whole, (read + _elements_per_channel(node)) * tiles_in_parts
     if node.op == "conv" and (taps := prod(operands[1].shape[2:])) > 1:
-        read += 2 * taps * _rows(node)  # what each window reads is put side by side first
-    result_tiles = _rows(node) * tiles_along(node.shape[_channels(node)])
+        read += 2 * taps * _elements_per_channel(node)  # what each window reads is put side by side first
+    result_tiles = _elements_per_channel(node) * tiles_along(node.shape[_channel_dim(node)])
     return read * tiles_whole + result_tiles, read * tiles_in_parts + result_tiles * (2 * len(cut.sizes) + 1)
 
 
-def _channels(node: Node) -> int:
+def _channel_dim(node: Node) -> int:
     """Return the dimension that lies along the columns of tiles."""
     if len(node.shape) > 3:
         return 1
     return len(node.shape) - 1
 
 
-def _rows(node: Node) -> int:
+def _elements_per_channel(node: Node) -> int:
     """Return the number of elements for each channel."""
-    return prod(node.shape) // node.shape[_channels(node)]
+    return prod(node.shape) // node.shape[_channel_dim(node)]
 
 
 # -------------------------------------------------------------------------------------------------------------- graph
@@ -379,11 +381,11 @@ def _rebuild(graph: Graph, plan: _Plan) -> Graph:
         elif node.op in SOURCES or not reads_parts:
             rebuilt.nodes[node.name] = node
         else:
-            results = _in_parts(build, graph, plan, parts, node)
+            results = _emit_in_parts(build, graph, plan, parts, node)
             if node.name in plan.values:
                 parts[node.name] = results
             else:
-                rebuilt.nodes[node.name] = replace(_combine(build, node, results), name=node.name)
+                rebuilt.nodes[node.name] = replace(_combine_results(build, node, results), name=node.name)
     return rebuilt
 
 
@@ -394,8 +396,8 @@ def _with_size(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[Node]], node: Node) -> list[Node]:
-    """Emit an op on each part of its operands."""
+def _emit_in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[Node]], node: Node) -> list[Node]:
+    """Emit an op on each part of its operands and return the results, without those that would add nothing to a sum."""
     cut = next(plan.values[name].cut for name in node.inputs if name in parts)
     results: list[Node] = []
     for number, size in enumerate(cut.sizes):
@@ -412,12 +414,12 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
             if name in parts:
                 operands.append(parts[name][number])
             else:
-                operands.append(_share(build, graph, plan, node, place, begin, size))
+                operands.append(_share_of_operand(build, graph, plan, node, place, begin, size))
         results.append(build.emit(node.op, *operands, dtype=node.dtype, **attrs))
     return results
 
 
-def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, begin: int, size: int) -> Node:
+def _share_of_operand(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, begin: int, size: int) -> Node:
     """Return what operand `place` of a node, which is whole, contributes to a part: itself, or the share of a constant
     from `begin` on, `size` long."""
     other = graph[node.inputs[place]]
@@ -446,7 +448,7 @@ def _columns_of_parts(matrix: Sparse, begin: int, size: int) -> Sparse:
     return Sparse.of((matrix.shape[0], size), matrix.row[inside], matrix.col[inside] - begin, matrix.weight[inside])
 
 
-def _combine(build: Builder, node: Node, results: Sequence[Node]) -> Node:
+def _combine_results(build: Builder, node: Node, results: Sequence[Node]) -> Node:
     """Return the maximum (of a reduce_max `node`) or the sum of the parts' results. The returned node is taken out of
     the graph again, so that the caller can add it under the name of `node`."""
     total = results[0]
