@@ -80,13 +80,13 @@ class Crossing:
             return ()
         low = 0.0
         high = DEAREST
-        best, _ = self._cut(high)
+        best, _ = self._find_cheapest(high)
         while low == 0 or high / low > CLOSE:
             if low:
                 price = (low * high) ** 0.5
             else:
                 price = high / 1000
-            again, stored = self._cut(price)
+            again, stored = self._find_cheapest(price)
             if stored <= tiles:
                 high = price
                 best = again
@@ -94,7 +94,7 @@ class Crossing:
                 low = price
         return best
 
-    def _cut(self, price: float) -> tuple[Values, int]:
+    def _find_cheapest(self, price: float) -> tuple[Values, int]:
         """Return the values to recompute and the number of stored tiles if each stored tile costs `price`."""
         nx = import_networkx()
         edges = nx.DiGraph()
@@ -102,11 +102,11 @@ class Crossing:
             computation = ("made", node.name)
             presence = ("had", node.name)
             free = node.name in self._free
-            edges.add_edge(computation, presence, capacity=0 if free else round(price * UNIT * _tiles(node)))
+            edges.add_edge(computation, presence, capacity=0 if free else round(price * UNIT * _tiles_of_value(node)))
             if node.op in SOURCES:
                 edges.add_edge("source", computation)  # nobody can make it again
             else:
-                edges.add_edge("source", computation, capacity=round(UNIT * _work(self._graph, node)))
+                edges.add_edge("source", computation, capacity=round(UNIT * _estimate_work(self._graph, node)))
             for name in node.inputs:
                 edges.add_edge(("had", name), computation)
         for name in self._wanted:
@@ -120,7 +120,7 @@ class Crossing:
 
     def _count_tiles(self, names: Iterable[str]) -> int:
         """Return the number of tiles that the values fill."""
-        return sum(_tiles(self._graph[name]) for name in names)
+        return sum(_tiles_of_value(self._graph[name]) for name in names)
 
     def apply(self, values: Values) -> Graph:
         """Return the graph whose backward pass recomputes the values, each where it is first read."""
@@ -170,22 +170,22 @@ def _read_again(node: Node, again: set[str]) -> Node:
     return replace(node, inputs=tuple(name + AGAIN if name in again else name for name in node.inputs))
 
 
-def _tiles(node: Node) -> int:
+def _tiles_of_value(node: Node) -> int:
     """Return the number of tiles that a value fills."""
     shape = (1, 1, *node.shape)
     return prod(shape[:-2]) * tiles_along(shape[-2]) * tiles_along(shape[-1])
 
 
-def _work(graph: Graph, node: Node) -> float:
+def _estimate_work(graph: Graph, node: Node) -> float:
     """Estimate the work of an op, in tiles that go through the math unit."""
     if node.op in _VIEWS:
-        return 0.01 * _tiles(node)
+        return 0.01 * _tiles_of_value(node)
     inner = 1
     if node.op == "matmul":
         inner = tiles_along(graph[node.inputs[0]].shape[-1])
     elif node.op == "linear":
         inner = tiles_along(node.attrs["matrix"].shape[1])
-    return float(_tiles(node) * inner)
+    return float(_tiles_of_value(node) * inner)
 
 
 MIB = 1 << 20  # bytes

@@ -38,11 +38,11 @@ def _add_decay(b: Builder, p: Node, g: Node, decay: float) -> Node:
     return g
 
 
-def _sgd(
+def _make_sgd_step(
     b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
 ) -> tuple[Node, dict[str, Node]]:
-    """Return the parameter `p` after a step of stochastic gradient descent by its gradient `g`, and its momentum.
-    `tensors`: the momentum before; `numbers`: what the host pushes."""
+    """Emit a step of stochastic gradient descent of the parameter `p` by its gradient `g`, and return the parameter and
+    its momentum after it. `tensors`: the momentum before; `numbers`: what the host pushes."""
     g = _add_decay(b, p, g, options["weight_decay"])
     changed: dict[str, Node] = {}
     if "momentum" in tensors:
@@ -57,11 +57,12 @@ def _moving_mean(b: Builder, old: Node, new: Node, share: float) -> Node:
     return b.add(old, b.multiply(b.subtract(new, old), share))
 
 
-def _adam(
+def _make_adam_step(
     b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
 ) -> tuple[Node, dict[str, Node]]:
-    """Return the parameter `p` after a step of Adam by its gradient `g`, or of AdamW if the host pushes a `decay`, and
-    its two moments. `tensors`: the moments before; `numbers`: what the host pushes."""
+    """Emit a step of Adam of the parameter `p` by its gradient `g`, or of AdamW if the host pushes a `decay`, and
+    return the parameter and its two moments after it. `tensors`: the moments before; `numbers`: what the host
+    pushes."""
     if "decay" not in numbers:
         g = _add_decay(b, p, g, options["weight_decay"])
     mean = _moving_mean(b, tensors["mean"], g, 1 - options["beta1"])
@@ -75,7 +76,7 @@ def _adam(
     return b.subtract(start, step), {"mean": mean, "variance": variance}
 
 
-def _rate(rate: float, step: int, options: Numbers) -> dict[str, float]:
+def _sgd_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
     """Return the only number of plain gradient descent, the learning rate."""
     del step, options
     return {"learning_rate": rate}
@@ -93,14 +94,14 @@ def _adamw_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]
     return {**_adam_numbers(rate, step, options), "decay": rate * options["weight_decay"]}
 
 
-def _momentum(options: Numbers) -> tuple[str, ...]:
+def _sgd_states(options: Numbers) -> tuple[str, ...]:
     """Return the names of the states beside each parameter: the momentum, if there is one."""
     if options["momentum"]:
         return ("momentum",)
     return ()
 
 
-def _moments(options: Numbers) -> tuple[str, ...]:
+def _adam_states(options: Numbers) -> tuple[str, ...]:
     """Return the names of the states beside each parameter: both moments."""
     del options
     return "mean", "variance"
@@ -112,26 +113,26 @@ _ALL: Final = (
         name="sgd",
         doc="p - lr g; with momentum u = momentum u + g and p - lr u; g + weight_decay p first",
         options={"momentum": 0.0, "weight_decay": 0.0},
-        kept=_momentum,
-        numbers=_rate,
-        update=_sgd,
+        kept=_sgd_states,
+        numbers=_sgd_numbers,
+        update=_make_sgd_step,
     ),
     Optimizer(
         name="adam",
         doc="p - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps), m and v means of g and g^2; "
         "g + weight_decay p first",
         options={**_ADAM, "weight_decay": 0.0},
-        kept=_moments,
+        kept=_adam_states,
         numbers=_adam_numbers,
-        update=_adam,
+        update=_make_adam_step,
     ),
     Optimizer(
         name="adamw",
         doc="as adam, but p - lr weight_decay p first",
         options={**_ADAM, "weight_decay": 0.01},
-        kept=_moments,
+        kept=_adam_states,
         numbers=_adamw_numbers,
-        update=_adam,
+        update=_make_adam_step,
     ),
 )
 OPTIMIZERS: Final[Mapping[str, Optimizer]] = {item.name: item for item in _ALL}

@@ -80,8 +80,9 @@ class _WithLoss(torch.nn.Module):
 
 
 def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choices) -> Graph:
-    """Import forward and backward pass: the loss, and a gradient for each parameter that requires one. Raises
-    HostError, UnsupportedError."""
+    """Import forward and backward pass: the loss, and a gradient for each parameter that requires one. Without a
+    `target` one of zeros is made up. Raises HostError for a module that torch cannot trace or that has no parameter to
+    train, UnsupportedError for operators that are not supported."""
     if not isinstance(module, torch.nn.Module):
         raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
     refuse_masked_arrays(inputs, "compile: example inputs")
@@ -102,7 +103,9 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     with_loss = _WithLoss(module, function, 1 / choices.microbatches, several)
     arguments = (*tensors, *distinct_tensors(target if several else (target,)))
     try:
-        program, hot_inputs = _joint(with_loss, arguments, _parameters_in_loss(with_loss, arguments), name)
+        program, hot_inputs = _trace_joint_program(
+            with_loss, arguments, _parameters_in_loss(with_loss, arguments), name
+        )
     except HostError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
@@ -113,7 +116,9 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
             f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
         ) from None
     refuse_changes(program.graph_signature, name, keeps_buffers=True)
-    graph = _JointReader(program, name, _labels(module, len(tensors), several), _first_names(with_loss)).read()
+    graph = _JointReader(
+        program, name, _input_and_target_labels(module, len(tensors), several), _first_names(with_loss)
+    ).read()
     for place, count in hot_inputs:
         limit_input(graph, graph.inputs[place], IndexRange(count))
     return graph
@@ -141,7 +146,7 @@ def _first_names(with_loss: Any) -> dict[str, str]:
     return {name: first[id(parameter)] for name, parameter in with_loss.named_parameters(remove_duplicate=False)}
 
 
-def _joint(
+def _trace_joint_program(
     with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[str], name: str
 ) -> tuple[Any, list[tuple[int, int]]]:
     """Trace the module with its loss and return torch's joint program of forward and backward pass, and what
@@ -217,7 +222,8 @@ def _tests_nan(node: Any) -> bool:
 
 
 def _example_target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
-    """Return a target of zeros with the shape that the loss takes for the module's output."""
+    """Return a target of zeros with the shape that the loss takes for the module's output. Raises HostError for several
+    outputs, a loss that is a function, and inputs on which the module fails."""
     refuse_inputs(module, Arguments(inputs), type(module).__name__)
     with torch.no_grad():
         output = _call_keeping_buffers(module, inputs)
@@ -228,7 +234,7 @@ def _example_target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any
     return torch.zeros_like(output)
 
 
-def _labels(module: Any, count: int, several: int) -> list[str]:
+def _input_and_target_labels(module: Any, count: int, several: int) -> list[str]:
     """Return the names of `count` inputs, those of the module's parameters if it has as many, and of the targets, of
     which there are `several`, or 0 if there is a single one."""
     names = [
@@ -303,7 +309,9 @@ class _JointReader(Reader):
 
 
 def training_graph(module: Any, inputs: Any, target: Any, choices: Choices) -> Graph:
-    """Build the graph of all three programs. Raises HostError, UnsupportedError."""
+    """Build the graph of all three programs: forward, backward and optimizer. Raises HostError without example inputs,
+    for a module that torch cannot trace or that has no parameter to train, UnsupportedError for operators that are not
+    supported."""
     examples = example_sequence(inputs)
     if examples is None:
         raise HostError("compile: training needs example inputs: compile_training(module, (tensor, ...), loss=...)")

@@ -78,16 +78,16 @@ class CompiledTraining(CompiledModel):
         if len(targets) != (count or 1):
             raise HostError(f"{plural(len(targets), 'target')}, the loss takes {count}")
         arrays = dict(zip(labels, map(as_numpy, (*input_arrays, *targets)), strict=True))
-        parts = [self.io.queues(part) for part in self._microbatches(arrays)]
+        parts = [self.io.queues(part) for part in self._split_microbatches(arrays)]
         with self._lock:
             try:
-                return self._step(self._running(precision), parts)
+                return self._run_step(self._machine_of_precision(precision), parts)
             except BaseException:
                 # Queues may hold inputs that no program has read, which the next step would take for its own.
                 self.close()
                 raise
 
-    def _step(self, machine: Emulator, parts: Sequence[Mapping[str, Array]]) -> float:
+    def _run_step(self, machine: Emulator, parts: Sequence[Mapping[str, Array]]) -> float:
         """Make a step on the entries of all microbatches, and return the loss."""
         for part in parts:
             for name, array in part.items():
@@ -111,7 +111,7 @@ class CompiledTraining(CompiledModel):
         for name, number in self.choices.optimizer.numbers(rate, self.step + 1, self.choices.options).items():
             self._push_number(machine, NUMBER + name, number)
 
-    def _microbatches(self, arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+    def _split_microbatches(self, arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
         """Yield the inputs of each microbatch. Raises HostError for another shape than that of all of them together."""
         count = self.choices.microbatches
         if count == 1:
@@ -140,17 +140,17 @@ class CompiledTraining(CompiledModel):
     # --------------------------------------------------------------------------------------- parameters and state
     def parameters(self) -> dict[str, Array]:
         """Return the module's parameters as they are on the machine now: float32 by the module's names."""
-        return {name: self._state(self._copies(name)[-1]) for name in self._parameter_names()}
+        return {name: self._state_array(self._state_labels(name)[-1]) for name in self._parameter_names()}
 
     def gradients(self) -> dict[str, Array]:
         """Return the gradients of the last step by the names of the module's parameters, zeros before the first
         step."""
-        return {name: self._state(GRADIENT + name) for name in self._parameter_names()}
+        return {name: self._state_array(GRADIENT + name) for name in self._parameter_names()}
 
     def state(self) -> dict[str, Array]:
         """Return everything that the machine keeps, by name: parameters, buffers, and the optimizer's tensors
         (`<parameter>.mean`)."""
-        return {state.label: self._state(state.label) for state in self._states.values()}
+        return {state.label: self._state_array(state.label) for state in self._states.values()}
 
     def load_into(self, module: Any) -> None:
         """Write parameters and buffers into the torch module that was compiled, or one with the same names and shapes.
@@ -172,7 +172,7 @@ class CompiledTraining(CompiledModel):
     def set_parameters(self, arrays: Mapping[str, Any]) -> None:
         """Set parameters, or anything else that `state` names, to new values. Raises HostError for an unknown name or
         another shape."""
-        copies = [(copy, value) for name, value in arrays.items() for copy in self._copies(name)]
+        copies = [(copy, value) for name, value in arrays.items() for copy in self._state_labels(name)]
         for name, value in copies:
             state = self.placement.tiles.state(name)
             array = np.asarray(as_numpy(value), np.float32)
@@ -186,7 +186,7 @@ class CompiledTraining(CompiledModel):
             if self._machine is not None:
                 self._machine.push(state.queue, held)
 
-    def _copies(self, name: str) -> list[str]:
+    def _state_labels(self, name: str) -> list[str]:
         """Return the names of a parameter's states: the one that the model reads, and the optimizer's copy if there is
         one."""
         if self.placement.tiles.state(name + MASTER):
@@ -197,15 +197,15 @@ class CompiledTraining(CompiledModel):
         """Return the names of parameters with a gradient, in the order of the outputs."""
         return [output.state.removeprefix(GRADIENT) for output in self.graph.outputs if output.accumulate]
 
-    def _state(self, label: str) -> Array:
+    def _state_array(self, label: str) -> Array:
         """Return a state by label as the module has it, in its shape and element type."""
         state = self.placement.tiles.state(label)
         assert state is not None
-        held = self._read(state.queue)
+        held = self._read_queue(state.queue)
         flat = held.reshape(-1)[state.layout.place("zrc").ravel()]
         return flat.reshape(state.host_shape).astype(state.dtype)
 
-    def _read(self, queue: str) -> Array:
+    def _read_queue(self, queue: str) -> Array:
         """Return the raw content of a queue, from the machine or, where none is open, what the next one will be loaded
         with."""
         if self._machine is None:
@@ -213,16 +213,18 @@ class CompiledTraining(CompiledModel):
         return self._machine.peek(queue, readout="raw")
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
-        """Yield constants, and the states as they are now, with their queues' names, [1, t, rows, columns]."""
+        """Yield the queue's name and the values [entries, t, rows, columns], in elements, of each constant, and of each
+        state as it is now."""
         for queue in self.placement.queues.values():
             if queue.role == "constant":
                 yield queue.name, self.placement.tiles.constants[queue.tensor].values[None]
         for queue, state in self._states.items():
-            yield queue, state.entries(self._read(queue)[0])
+            yield queue, state.entries(self._read_queue(queue)[0])
 
     # ---------------------------------------------------------------------------------------------- the machine
-    def _running(self, precision: Precision) -> Emulator:
-        """Return the machine of this precision, opened with the present states if there is none."""
+    def _machine_of_precision(self, precision: Precision) -> Emulator:
+        """Return the open machine if it has this precision. Otherwise close it, keep its states, and open one of this
+        precision with them."""
         if self._machine is None or self._machine.precision != precision:
             self.close()
             machine = Emulator(self.netlist, precision)
@@ -292,7 +294,7 @@ class CompiledTraining(CompiledModel):
                     state = f"step {step!r}, precision {precision!r}"
                     raise HostError(f"resume: {path} is not a snapshot of a training: {state}: {_FIX}")
                 archive.extract(_MACHINE, folder)
-                self._running(cast("Precision", precision)).restore(Path(folder, _MACHINE))
+                self._machine_of_precision(cast("Precision", precision)).restore(Path(folder, _MACHINE))
                 self.step = step
         except _BROKEN as error:
             raise HostError(f"resume: {path} is not a snapshot of a training: {error}") from None

@@ -12,7 +12,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Output
 from buda_emu.compiler.graph.spec import CORE, check_graph
 from buda_emu.compiler.place.memory import MemoryFullError, buffer_bytes
-from buda_emu.compiler.train.activation_memory import AGAIN, Crossing, _work, between_programs, fit_activations
+from buda_emu.compiler.train.activation_memory import AGAIN, Crossing, _estimate_work, between_programs, fit_activations
 from buda_emu.spec.archs import DRAM_RESERVED
 
 torch = pytest.importorskip("torch")
@@ -69,7 +69,7 @@ def test_work_is_tiles_through_the_math_unit_and_a_view_nearly_none():
     b = Builder(graph, decompose=False)
     x = b.input("x", (2, 33, 96), "float32")
     nodes = [b.exp(x), b.reshape(x, shape=(66, 96)), b.matmul(x, b.constant(np.zeros((96, 40), np.float32)))]
-    assert [_work(graph, node) for node in nodes] == [12.0, 0.01 * 9, 2 * 2 * 2 * 3.0]
+    assert [_estimate_work(graph, node) for node in nodes] == [12.0, 0.01 * 9, 2 * 2 * 2 * 3.0]
 
 
 def test_copies_stand_where_they_are_read_and_belong_to_the_backward_pass():
