@@ -103,7 +103,8 @@ IRRELEVANT_HEADERS: Final = ("models", "argument", "why it need not be read")
 
 
 def irrelevant_rows() -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of the table for the documentation."""
+    """Yield framework, argument and reason of each argument that no handler needs to read, as rows of the
+    documentation's table."""
     for framework, table in IRRELEVANT.items():
         for argument, reason in sorted(table.items()):
             yield framework, argument, reason

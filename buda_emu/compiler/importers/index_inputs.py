@@ -53,7 +53,8 @@ def limit_input(graph: Graph, name: str, index_range: IndexRange) -> None:
 
 
 def _find_input_read(graph: Graph, node: Node) -> _Read | None:
-    """Return the input that a value holds elements of; None for a value that is computed otherwise."""
+    """Return the input that a value holds elements of, with the moves between the two; None for a value that is
+    computed otherwise."""
     steps: list[Node] = []
     ignored: int | None = None
     while node.op != "input":
@@ -100,14 +101,14 @@ def _compared_number(graph: Graph, comparison: Node, indices: Node) -> int | Non
 
 
 def _root_name(graph: Graph, node: Node) -> str:
-    """Return the name of the value at the other end of the reshapes and copies that end with a node."""
+    """Return the name of the value from which a node is made by reshapes, copies and truncation alone."""
     while node.op in ("reshape", "identity", "truncate"):
         node = graph[node.inputs[0]]
     return node.name
 
 
 def _element_numbers(read: _Read) -> tuple[int, ...]:
-    """Return the numbers of the elements of the input that are read; () for all."""
+    """Return the numbers of the elements of the input that an index reads; () for all."""
     count = prod(read.source.shape)
     picked: Any = np.arange(count).reshape(read.source.shape)
     for step in reversed(read.steps):
@@ -119,8 +120,8 @@ def _element_numbers(read: _Read) -> tuple[int, ...]:
 
 
 def move_elements(node: Node, operands: Sequence[Array]) -> Array:
-    """Return which element each element of the result of a move is: `operands` hold the numbers of elements in place of
-    the elements."""
+    """Return the numbers of the elements that the result of a move holds, in its shape. `operands`: the numbers of the
+    elements of each operand, in its shape."""
     reference = front_op(node.op).reference
     if reference is None:  # products with zeros and ones, whose sums are exact: the numbers are small
         return np.asarray(Builder(Graph()).emit(node.op, *operands, **node.attrs).value)

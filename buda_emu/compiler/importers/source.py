@@ -58,9 +58,9 @@ def _read_model_file(
 def _import_by_kind(
     source: Any, inputs: Examples, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
-    """Read a model with the importer for its kind, which its type or the suffix of its file shows. Only that importer's
-    packages are imported. Raises HostError for a source of any other kind, and for `parameters` beside a model that
-    contains its own."""
+    """Import a model with the importer for its kind, which its type or the suffix of its file shows. Only that
+    importer's packages are imported. Raises HostError for a source of any other kind, and for `parameters` beside a
+    model that contains its own."""
     kind: type[Any] = type(source)
     if isinstance(source, Mapping):
         raise HostError(

@@ -205,7 +205,7 @@ def _asks_for_special_values(b: Builder, condition: Node) -> bool:
 
 
 def _concerns_special_values(operands: list[Node]) -> bool:
-    """Return whether comparing two values for equality detects NaN or infinities: both are the same value, or one is
-    such a constant."""
+    """Return whether a test for equality of two values tests for NaN or infinities: both are the same value, or one is
+    a constant with NaN or an infinity."""
     constants = [operand.value for operand in operands if operand.op == "constant" and operand.value.dtype.kind == "f"]
     return operands[0].name == operands[1].name or any(not np.isfinite(value).all() for value in constants)

@@ -48,7 +48,8 @@ hlo = HLO.declare
 
 
 def declare_plain(table: Mapping[str, str]) -> None:
-    """Declare operators that are a single front-end op on all operands."""
+    """Declare operators that are a single front-end op on all operands. `table`: the front-end op by the operator's
+    name."""
     for name, op in table.items():
         hlo(name, becomes=table, family="elementwise")(_make_handler(op))
 

@@ -330,7 +330,8 @@ def _unread_arguments(attrs: RecordedAttributes) -> Iterator[Argument]:
 
 
 def _operator_names(region: Any) -> list[str]:
-    """List the operators of a region without its terminator."""
+    """Return the names of the operators of a region, without its terminator; comparisons with their direction, as in
+    "compare GT"."""
     names: list[str] = []
     for operation in region.blocks[0].operations:
         op = operation.operation

@@ -46,7 +46,7 @@ class Call:
         return node
 
     def get(self, place: int) -> Node | None:
-        """Return an operand, or None if it is left out."""
+        """Return operand number `place`, or None if it is left out."""
         if place < len(self.inputs):
             return self.inputs[place]
         return None
@@ -66,7 +66,7 @@ class Call:
         return node.value
 
     def refuse(self, why: str) -> NotSupportedError:
-        """Return the error with which a handler refuses the call."""
+        """Return the error that a handler raises to refuse the call."""
         return NotSupportedError(why)
 
     def require_attr(self, name: str, *allowed: Any) -> None:

@@ -106,7 +106,9 @@ class DecidedShapes:
         return values
 
     def _element_sources(self, operand: Node, refusal: str) -> tuple[tuple[DecidingInput, ...], tuple[Element, ...]]:
-        """Return where the elements of an operand come from. Raises NotSupportedError for one that is computed."""
+        """Return the inputs of the model that an operand's elements come from, and for each element its place in one of
+        them or its constant value. Raises NotSupportedError, beginning with `refusal`, for an operand that is
+        computed."""
         table: list[Element] = []
         inputs: list[DecidingInput] = []
         places: dict[str, Array] = {}
@@ -168,7 +170,8 @@ def _values_giving(operator: str, shape: Shape, gives: Shape, count: int) -> lis
 
 
 def _missing_places(longer: Shape, shorter: Shape) -> list[int]:
-    """Return the dimensions of the longer shape that the shorter one lacks, if the others are the same in order."""
+    """Return the numbers of the dimensions of `longer` that are left over when the sizes of `shorter` are found in it,
+    in order."""
     places: list[int] = []
     number = 0
     for place, size in enumerate(longer):

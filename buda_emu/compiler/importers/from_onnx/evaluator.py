@@ -30,7 +30,9 @@ MOST_SECONDS: Final = 600.0
 
 
 def evaluate_node(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
-    """Compute the results of one operator of a model by onnx's evaluator. Raise whatever the evaluator raises."""
+    """Compute the results of one operator of a model by onnx's evaluator. Raise NotSupportedError for an operator that
+    the evaluator does not know, computes wrongly or refuses for these values, MemoryError beyond the limit for
+    memory."""
     signature = {name: (value.shape, value.dtype.name) for name, value in values.items()}
     return make_evaluator(make_node_model(node, signature, model))(*values.values())
 
@@ -99,8 +101,8 @@ class _LoopBudget:
 
 @contextmanager
 def _limit_memory() -> Generator[None]:
-    """Limit the memory of the process while a model runs (`default_memory_limit`); numpy then raises MemoryError. This
-    works on Linux only."""
+    """Limit the memory of the process within the block (`default_memory_limit`): numpy then raises MemoryError beyond
+    it. This works on Linux only."""
     _LoopBudget.depth = 0
     if sys.platform != "linux" or not (mapped := mapped_memory()):
         yield
@@ -244,7 +246,8 @@ def _find_known_fault(node: Any, version: int, inputs: Sequence[Any]) -> str:
 
 
 def _rename_modes(node: Any, version: int) -> None:
-    """Give a GridSample of before opset 20 the evaluator's name of its mode."""
+    """Give a GridSample of before opset 20, in place, the name of its mode that the evaluator knows; leave any other
+    node alone."""
     if node.op_type != "GridSample" or node.domain not in ("", "ai.onnx") or version >= 20:
         return
     mode = _attribute_value(node, "mode", b"bilinear")

@@ -430,8 +430,8 @@ def qlinear_conv(call: Call) -> Node:
 
 def _requantize(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Node) -> Node:
     """Convert the exact sums of a quantised product to its element type: divide by `out_scale / scale`, add the zero
-    point `zero`, round and clamp. `scale` is the product of the scales of both operands. Raises an error for a type
-    that the device does not have."""
+    point `zero`, round and clamp. `scale` is the product of the scales of both operands. Raises NotSupportedError for a
+    type that the device does not have."""
     b = call.b
     if zero.dtype not in _WHOLE:
         raise call.refuse(f"to {zero.dtype}, which the device does not have")

@@ -77,13 +77,14 @@ class OnnxOrigin:
         return f"onnxruntime {version('onnxruntime')}"
 
     def _inner_values(self, graph: Any, node_names: Container[str]) -> list[str]:
-        """Return the names of the values of an onnx.GraphProto that belong to some nodes and are computed."""
+        """Return the names of the computed values of an onnx.GraphProto for which the nodes `node_names` of the
+        imported graph stand."""
         defined_names = {entry.name for entry in (*graph.initializer, *graph.input)}
         return [name for name, node in self._names.items() if node in node_names and name not in defined_names and name]
 
     def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """Run the model and return outputs and inner values. Raise HostError without onnxruntime, or if it refuses the
-        model."""
+        """Run the model and return its outputs, and the values for which the nodes `node_names` stand, by these names.
+        Raise HostError without onnxruntime, or if it refuses the model."""
         try:
             runtime: Any = import_module("onnxruntime")
         except ImportError:
@@ -391,8 +392,8 @@ class _Reader:
         return node.op_type not in ONNX or not any(isinstance(operand.value, Referenced) for operand in operands)
 
     def _call_handler(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
-        """Let the handler of an operator build it. Raise NotSupportedError for arguments that it did not read, and for
-        results that the model needs and the handler does not give."""
+        """Let the handler of an operator build it, and return its results. Raise NotSupportedError for arguments that
+        it did not read, and for results that the model needs and the handler does not give."""
         b = self._b
         call = Call(
             b=b,

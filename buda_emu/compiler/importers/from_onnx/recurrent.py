@@ -226,7 +226,7 @@ def _make_activations(call: Call, names: Sequence[str]) -> list[Activation]:
 
     def make(name: str) -> Activation:
         """Return the activation of a name with its alpha and beta: the next of the layer's lists, or else the
-        standard's default. Raises an error for any other name."""
+        standard's default. Raises NotSupportedError for any other name."""
         if name in _ALPHA and alphas:
             alpha = float(alphas.pop(0))
         else:

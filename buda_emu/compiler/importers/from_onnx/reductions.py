@@ -100,7 +100,8 @@ def layer_norm(call: Call) -> Node:
 
 @onnx_op("BatchNormalization")
 def batch_norm(call: Call) -> Node:
-    """`batch_norm` with given statistics"""
+    """`batch_norm` with given statistics
+    Raises NotSupportedError for an operator in training, which would compute statistics of its own."""
     if call.attr("training_mode", 0) or (len(call.shapes) > 1 and call.opset >= 14):
         raise call.refuse("in training")
     return call.b.batch_norm(*(call[place] for place in range(5)), epsilon=float(call.attr("epsilon", 1e-5)))
@@ -126,7 +127,8 @@ def group_norm(call: Call) -> Node:
 
 @onnx_op("LpNormalization")
 def lp_norm(call: Call) -> Node:
-    """p is 1 or 2"""
+    """p is 1 or 2
+    Emits `lp_normalise`: x over its L1 or L2 norm along the axis."""
     return call.b.lp_normalise(call[0], dim=call.attr("axis", -1), p=call.attr("p", 2))
 
 

@@ -95,7 +95,8 @@ def transpose(call: Call) -> Node:
 
 @onnx_op("Expand")
 def expand(call: Call) -> Node:
-    """`expand`: numpy's broadcast, both ways"""
+    """`expand`: numpy's broadcast, both ways
+    The shape is operand 1, which may be shorter than that of x. Raises NotSupportedError if it is computed."""
     x = call[0]
     shape = shape_by_operand(call, 1, "shape", x.shape)
     if shape == x.shape:
@@ -244,7 +245,9 @@ def one_hot(call: Call) -> Node:
 
 @onnx_op("GatherND")
 def gather_nd(call: Call) -> Node:
-    """By constant indices: a move of whole rows."""
+    """By constant indices: a move of whole rows.
+    Emits `take` of the rows of x, flattened, that the last dimension of the indices names. Raises NotSupportedError for
+    indices that are computed."""
     x = call[0]
     index = call.constant(1, "indices")
     assert index is not None
@@ -314,7 +317,8 @@ def scatter_nd(call: Call) -> Node:
 
 @onnx_op("Shape", "Size")
 def shape(call: Call) -> Node:
-    """A constant"""
+    """A constant
+    It holds the sizes of x from `start` to `end`, or for the operator Size the number of elements."""
     x = call[0]
     if call.op == "Size":
         return call.b.constant(np.int64(prod(x.shape)))
@@ -494,7 +498,7 @@ def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], 
 def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, factor: float) -> Array:
     """Return the position of each of `out` elements of a resized dimension among its `size` elements; `factor`: how
     much longer it gets. It is computed in float32 as in onnxruntime: between two elements, the last digit decides which
-    is nearest."""
+    is nearest. Raises NotSupportedError for an unknown transformation of coordinates."""
     check_constant_size("Resize", (out, size))
     at = np.arange(out, dtype=np.float32)
     scale = np.float32(factor)
@@ -515,7 +519,9 @@ def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, fact
 
 
 def _crop_bounds(call: Call, number: int, count: int, *, is_scaled: bool) -> tuple[float, float]:
-    """Return begin and end of the part of axis `number`, of `count`, that `Resize` crops, relative to its length."""
+    """Return begin and end of the part of axis `number`, of `count`, that `Resize` crops, relative to its length.
+    Raises NotSupportedError for a `roi` of another length, and for less than the whole of an axis that is not
+    scaled."""
     area = call.constant(1, "roi")
     if area is None or area.size != 2 * count:
         raise call.refuse("a roi that is not two numbers for each axis")
@@ -529,8 +535,8 @@ def _crop_bounds(call: Call, number: int, count: int, *, is_scaled: bool) -> tup
 def _crop_positions_inside(
     call: Call, sampling: _Sampling, sizes: tuple[int, int], bounds: tuple[float, float]
 ) -> Array:
-    """Return the positions of `_crop_positions` for the sizes of a dimension before and after. Raise NotSupportedError
-    if some lie beyond the elements and stand for another number than 0."""
+    """Return the positions that a crop of `bounds` samples for the sizes of a dimension before and after. Raise
+    NotSupportedError if some lie beyond the elements and stand for another number than 0."""
     size, out = sizes
     at = _crop_positions(size, out, *bounds)
     if sampling.beyond and ((at < 0) | (at > size - 1)).any():

@@ -85,7 +85,7 @@ def captured_names(node: Any) -> set[str]:
 
 
 def static_shapes(types: Mapping[str, Any]) -> dict[str, Shape]:
-    """Return the shapes of those types that have no open size."""
+    """Return the shapes of those onnx.TypeProtos, by name, that are tensors without an open size."""
     shapes = {name: static_dims(kind) for name, kind in types.items()}
     return {name: shape for name, shape in shapes.items() if shape is not None}
 
@@ -108,7 +108,7 @@ def type_family(dtype: str) -> str:
 
 
 def _element_name(name: str) -> str:
-    """Return the element type in `tensor(float)`."""
+    """Return the element type that a type of the standard names: "float" of "tensor(float)"."""
     return name.removeprefix("tensor(").removesuffix(")")
 
 

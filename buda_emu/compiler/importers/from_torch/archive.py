@@ -115,7 +115,8 @@ def _iterate_fields(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a value is a number, or a text that is the name of a size or a number."""
+    """Return whether a constant in an expression of sizes is harmless: a number, or a text that is the name of a size
+    or a number."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and _TEXT.fullmatch(value) is not None)
 
 
@@ -289,7 +290,8 @@ class _Source:
     members: _Members
 
     def content_of(self, name: str) -> str:
-        """Return the kind of content of a member. Raise HostError for one that torch.export.save does not write."""
+        """Return the kind of content of the member `name`, as in `_Members`. Raise HostError for a member that
+        torch.export.save does not write."""
         inner = name.removeprefix(self.root)
         for pattern, content in self.members.items() if name.startswith(self.root) else ():
             if re.fullmatch(pattern, inner):

@@ -25,7 +25,8 @@ aten = ATEN.declare
 
 
 def declare_plain(table: Mapping[str, str], *, intact: tuple[str, ...] = ()) -> None:
-    """Declare operators that are a single front-end op on all operands."""
+    """Declare operators that are a single front-end op on all operands. `table`: the front-end op by the operator's
+    name; `intact`: the operators that torch must not decompose."""
     for name, op in table.items():
         aten(name, becomes=table, intact=name in intact, family="elementwise")(_make_handler(op))
 
@@ -49,7 +50,8 @@ def as_float(operand: Any) -> Any:
 
 
 def dims_of(x: Node, dims: Any) -> tuple[int, ...]:
-    """Return dimensions counted from the front; None and [] are all dimensions."""
+    """Return dimensions of x counted from the front. `dims`: one number or a list, negative ones from the end; None and
+    [] are all dimensions."""
     if dims is None or dims == []:
         return tuple(range(len(x.shape)))
     return tuple(int(dim) % len(x.shape) for dim in (dims if isinstance(dims, list) else [dims]))

@@ -55,11 +55,11 @@ class Layout:
         return self.offset + (steps + 1 if self.has_elements else 0)
 
     def memory(self) -> Any:
-        """Allocate zeros for the whole memory."""
+        """Allocate and return memory of zeros that is long enough for the tensor."""
         return torch.zeros(self.end, dtype=self.dtype, device=self.device)
 
     def of_memory(self, memory: Any) -> Any:
-        """Return the tensor as a view of memory, relative to the begin of the tensor `memory`."""
+        """Return the tensor as a view of the memory of another tensor, `memory`, from where that begins."""
         return memory.as_strided(self.size, self.stride, memory.storage_offset() + self.offset)
 
 
@@ -509,27 +509,27 @@ def _in_memory_of(value: Any, other: Any) -> bool:
 
 
 def _mark_at_index(places: Any, index: Any, *_: Any) -> None:
-    """Mark the elements that `tensor[index] = ...` writes."""
+    """Set ones in the mask `places` at the elements that `tensor[index] = ...` writes."""
     places[index] = 1.0
 
 
 def _mark_at_indices(places: Any, indices: Any, *_: Any, **__: Any) -> None:
-    """Mark the elements that `index_put` writes."""
+    """Set ones in the mask `places` at the elements that `index_put` writes."""
     places.index_put_(indices, torch.ones(()))
 
 
 def _mark_at_mask(places: Any, mask: Any, *_: Any, **__: Any) -> None:
-    """Mark the elements that `masked_fill` or its like writes."""
+    """Set ones in the mask `places` at the elements that `masked_fill` or its like writes."""
     places.masked_fill_(mask, 1.0)
 
 
 def _mark_in_slices(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
-    """Mark the slices along a dimension that `index_copy` or its like writes."""
+    """Set ones in the mask `places` in the slices along a dimension that `index_copy` or its like writes."""
     places.index_fill_(dim, index, 1.0)
 
 
 def _mark_at_elements(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
-    """Mark the elements that `scatter` or its like writes."""
+    """Set ones in the mask `places` at the elements that `scatter` or its like writes."""
     places.scatter_(dim, index, 1.0)
 
 
@@ -623,7 +623,8 @@ def _view_of_argument(result: Result, argument: Any) -> Any:
 
 
 def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:
-    """Allocate memory for results that lie in no argument, by the number of the first result in it."""
+    """Allocate zeros for the results that lie in no argument, and return the memory by the number of the first result
+    in it."""
     ends: dict[int, Layout] = {}
     for result in results:
         if isinstance(result, Result) and result.argument is None:

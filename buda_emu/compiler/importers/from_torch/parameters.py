@@ -195,7 +195,8 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _parse_object(path: Path, data: bytes) -> dict[str, Any]:
-    """Parse a JSON object. Raise HostError if a name occurs twice."""
+    """Parse a JSON object of the file `path`. Raise HostError for data that is no JSON object, and for a name that
+    occurs twice."""
     try:
         document: Any = json.loads(data, object_pairs_hook=each_name_once)
     except NameTwiceError as error:

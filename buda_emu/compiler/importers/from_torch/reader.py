@@ -58,8 +58,9 @@ from buda_emu.support.errors import HostError, UnsupportedError
 
 def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Examples, OpenSizes]) -> Graph:
     """Import a file of torch.export.save. `parameters` names a file with the parameters of a program that was exported
-    on the device "meta"; `inputs_and_sizes` is as for `read_program`. Raise HostError for a file that is damaged or may
-    run code, and for parameters that are not the program's."""
+    on the device "meta"; `inputs_and_sizes` are example inputs, and sizes that the program leaves open. Raise HostError
+    for a file that is damaged or may run code, and for parameters that are not the program's; UnsupportedError naming
+    every operator that is not supported."""
     archive = read_checked_archive(path)
     try:
         program = torch.export.load(archive)
@@ -354,7 +355,8 @@ class Reader:
         return not has_own_rule and not self._is_product(node, word)
 
     def _take_result(self, node: Any, arguments: Sequence[Any]) -> Any:
-        """Return one result of an operator, or refuse it if the handler does not give it."""
+        """Return the result of an operator that a `getitem` takes, or note a refusal and return `_POISONED` if the
+        handler does not give it."""
         output = arguments[0][arguments[1]]
         if callable(output):  # built where it is read: few models ask for places of the largest
             output = self._with_types(output(), node.meta.get("val")) if _reads_places_alone(node) else None
@@ -365,7 +367,8 @@ class Reader:
         return output
 
     def _call_handler(self, handler: Handler, node: Any, arguments: list[Any], options: dict[str, Any]) -> Any:
-        """Let a handler build an operator, and give its results the shapes, types and names that torch says."""
+        """Run a handler and return its results, in the shapes and element types that torch gives them, the first one
+        under the name of its layer. Raises what the handler raises."""
         example = node.meta.get("val")
         if _operator_name(_operator_text(node)) in ("as_strided", "as_strided_scatter"):
             options["stored"] = _memory_layout(node.args[0].meta["val"])
@@ -404,7 +407,8 @@ class Reader:
         return floats and declared is not None and declared.family == "products"
 
     def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
-        """Return the handler of an operator. Raise NotSupportedError if there is none."""
+        """Return the handler of an operator, that for complex numbers if operands or the result (`value`) are complex.
+        Raise NotSupportedError if there is none."""
         gives = isinstance(value, torch.Tensor) and value.is_complex()
         if gives or any(isinstance(operand, Complex) for operand in operands):
             handler = find_complex_handler(name)
@@ -492,7 +496,8 @@ class Reader:
                 self._b.count_growth(word, sizes, operands)
 
     def _outputs(self, node: Any, signature: Any) -> None:
-        """Declare the outputs of the graph. Raises UnsupportedError for complex ones and for those without elements."""
+        """Declare the outputs of the graph; a constant that the model returns becomes one, too. Raises UnsupportedError
+        for complex ones and for those without elements."""
         user_outputs = set(signature.user_outputs)
         number = 0
         for fx_output in node.args[0]:
@@ -520,7 +525,8 @@ class Reader:
         self._graph.outputs.append(Output(label, value.name, value.dtype))
 
     def _refuse(self, construct: str, node: Any) -> None:
-        """Record that a construct cannot be imported, with the user's line or else the layer."""
+        """Note a construct that cannot be imported, with the user's line or else the layer, for the error at the
+        end."""
         self._refused.add(construct, _user_line(node) or self._layers[node])
 
 

@@ -188,7 +188,8 @@ def trace_module(module: Any, examples: Arguments, name: str, *, gradients: bool
 
 
 def _trace_module(module: Any, examples: Arguments, name: str, gradients: bool) -> tuple[Any, bool]:
-    """Trace a module as `trace_module` does."""
+    """Return the ExportedProgram of a module, and whether it is right only if its assertions hold; the caller holds the
+    lock of tracing. Raise HostError if torch cannot trace the module."""
     program, error = _export(module, examples, gradients)
     decides = isinstance(error, GuardOnDataDependentSymNode) or _reads_values(program)
     if decides and not gradients and constant_buffers(module):  # a step of a training may change buffers
@@ -392,7 +393,8 @@ class TorchOrigin:
         return f"torch {torch.__version__}"
 
     def values(self, inputs: Sequence[Array], node_names: Container[str]) -> tuple[list[Array], dict[str, Array]]:
-        """Run the program and return outputs and inner values. Raise HostError if torch refuses the inputs."""
+        """Run the program and return its outputs, and the values for which the nodes `node_names` stand, by these
+        names. Raise HostError if torch refuses the inputs."""
         seen: dict[str, Array] = {}
         module = self._program.module(check_guards=False)
         names = {node.name: name for node, name in self._names.items()}

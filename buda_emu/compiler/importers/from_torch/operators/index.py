@@ -53,7 +53,9 @@ def index_select(b: Builder, x: Node, dim: int, index: Node) -> Node:
 
 @aten("gather")
 def gather(b: Builder, x: Node, dim: int, index: Node) -> Node:
-    """`gather_elements`: one-hot along a dimension"""
+    """`gather_elements`: one-hot along a dimension
+    Returns, for each element of the index, the element of x at that place of dimension `dim`. Raises NotSupportedError
+    for a constant index that the dimension does not have."""
     size = x.shape[dim]
     if index.op == "constant":
         constant_places(index.value, size, from_end=False)
@@ -336,13 +338,15 @@ def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False)
 
 @aten("cumprod")
 def cumprod(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
-    """`cumprod`: by recursive halving"""
+    """`cumprod`: by recursive halving
+    The running product along dimension `dim`, after a cast to `dtype`."""
     return b.cumprod(to_copy(b, x, dtype=dtype), dim=dim)
 
 
 @aten("one_hot", intact=True)
 def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
-    """`one_hot`: comparison with 0, 1, 2, ..."""
+    """`one_hot`: comparison with 0, 1, 2, ...
+    `count`: the number of classes. Raises NotSupportedError if torch is to take it from the values (-1)."""
     if count < 0:
         raise NotSupportedError("as many classes as the values tell")
     return b.retype(one_hot_rows(b, index, count), "int64")

@@ -207,7 +207,9 @@ are computed in single precision."""
 
 @aten("rms_norm", intact=True)
 def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any = None) -> Node:
-    """`layer_norm` by the root mean square"""
+    """`layer_norm` by the root mean square
+    `shape`: the last dimensions, over which the mean is taken; `epsilon` None: the spacing of numbers near 1 in the
+    type of x."""
     if weight is not None:
         weights = [weight]
     else:
@@ -223,7 +225,8 @@ def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any =
 def group_norm(
     b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, _pixels: int, groups: int, epsilon: float
 ) -> Any:
-    """`group_norm`; mean and reciprocal deviation for the backward pass"""
+    """`group_norm`; mean and reciprocal deviation for the backward pass
+    Returns the result, and mean and reciprocal deviation [n, groups] of each group of channels."""
     weights = _gamma_and_beta(b, weight, bias)
     parts = b.reshape(x, shape=(n, groups, c // groups, *x.shape[2:]))
     moments = _moments(b, parts, range(2, len(parts.shape)), float(epsilon))
@@ -235,7 +238,8 @@ def group_norm(
 def batch_norm(
     b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, _momentum: float, epsilon: float
 ) -> Any:
-    """`batch_norm` with given statistics"""
+    """`batch_norm` with given statistics
+    Returns the result, and None for the two statistics that only training has."""
     single = np.ones(mean.shape, np.float32)
     zero = np.zeros(mean.shape, np.float32)
     if weight is None:
