@@ -89,15 +89,15 @@ def _own_settings(placement: Placement) -> dict[str, str]:
 
 
 def _device_number(placement: Placement, chip: int) -> int:
-    """Return the device of a queue or graph; -1 for a model with copies, whose devices follow when the reader makes the
-    copies (NETLIST 1.7)."""
+    """Return the number in the netlist of the device that is chip `chip` of the placement; -1 for a model with copies,
+    whose devices follow when the reader makes the copies (NETLIST 1.7)."""
     if placement.instances:
         return -1
     return placement.device(chip)
 
 
 def _netlist_blocking(blocks: Blocks) -> Blocking:
-    """Return the fields of a netlist op or queue for its blocks."""
+    """Return the fields of a netlist op or queue that say how it is divided into blocks."""
     return Blocking(grid_size=blocks.grid, t=blocks.t, mblock=blocks.mblock, ublock=blocks.ublock, ublock_order="r")
 
 
@@ -157,7 +157,8 @@ def _netlist_op(placement: Placement, placed: PlacedOp, graph: str, device: int)
 
 
 def _attribute_values(placed: PlacedOp) -> dict[str, Any]:
-    """Return the values of an op's attributes map: those that define the op, and those of its division into blocks."""
+    """Return the attributes of an op on its cores by name: those of the op, also such as only the compiler has, and
+    those that follow from its division into blocks."""
     op = placed.op
     blocks = placed.blocks
     values = dict(op.attrs)
@@ -180,7 +181,8 @@ _KINDS: Final[Mapping[str, Any]] = {"int": int, "bool": bool, "float": _round_to
 
 
 def _netlist_attributes(entries: Mapping[str, Any]) -> Attributes:
-    """Return the attributes that the netlist language has; other entries only say how the compiler treats the op."""
+    """Return those of the attributes that the netlist language has, as it has them; other entries only say how the
+    compiler treats the op."""
     values = {
         name: _KINDS.get(ATTRIBUTES[name].kind, str)(value)
         for name, value in entries.items()
@@ -200,7 +202,7 @@ _NO_ATTRIBUTES: Final = Attributes()
 
 
 def _netlist_fused_op(placed: PlacedOp) -> FusedOp:
-    """Return the schedules of a fused op; each schedule runs block by block (OPS 8)."""
+    """Return the netlist's record of a fused op: its schedules, each of which runs block by block (OPS 8)."""
     op = placed.op
     written = tuple(tuple(_netlist_sub_op(placed, step) for step in schedule) for schedule in schedules(op.steps))
     return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=written)
@@ -227,7 +229,8 @@ def _netlist_sub_op(placed: PlacedOp, step: TileSubOp) -> SubOp:
 
 
 def _step_tms(step: TileSubOp) -> tuple[tuple[Tm, ...], ...]:
-    """Return the TMs of each input of a sub-op."""
+    """Return the TMs of each input of a step of a fused op: those that repeat the one column of its second input, none
+    for other inputs."""
     if step.across:
         spread = (Tm("broadcast", ("c", step.across)),)
     else:
@@ -248,7 +251,8 @@ def _intermediate_format(target: Target, op: TileOp, out_df: str) -> str:
 
 
 def _output_format(placement: Placement, name: str) -> str:
-    """Return the format that an op writes."""
+    """Return the format that the op `name` writes: no block format if the host reads it, else that of the op's
+    activations."""
     op = placement.ops[name].op
     target = placement.target.of(op.precision)
     if op.attrs.get("untilize"):

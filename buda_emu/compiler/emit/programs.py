@@ -36,13 +36,13 @@ ONE_ROUND: Final[Mapping[str, str]] = {
 
 
 def program_name(program: str) -> str:
-    """Return the name of a program in the netlist: run_fwd_0, run_bwd_0, run_opt_0 (FRONTEND 5)."""
+    """Return the name in the netlist of a program of the model: "fwd_0" becomes "run_fwd_0" (FRONTEND 5)."""
     return f"run_{program}"
 
 
 def graph_names(placement: Placement) -> dict[GraphPlace, str]:
-    """Return the names of graphs (FRONTEND 5). Graphs of one epoch stand behind each other with different chips, so
-    they run at the same time (NETLIST 1.8)."""
+    """Return the names in the netlist of the graphs, one for each epoch and chip (FRONTEND 5). Graphs of one epoch
+    stand behind each other with different chips, so they run at the same time (NETLIST 1.8)."""
     program_of: dict[GraphPlace, str] = {}
     for program, graphs in placement.programs.items():
         program_of |= dict.fromkeys(graphs, program)
@@ -102,8 +102,8 @@ def _program_instructions(
 def _program_form(
     placement: Placement, program: str, moving: Sequence[Queue], last: Mapping[str, str], stores: Sequence[Store]
 ) -> "_Form":
-    """Return the form of a program; `moving`: the queues that it reads and advances; `last`: the program that reads
-    each queue last; `stores`: the program's own."""
+    """Return what the loops and pointers of a program depend on. `moving`: the queues that it reads and advances;
+    `last`: the program that reads each queue last; `stores`: the program's own."""
     return _Form(
         entries=tuple(sorted({queue.entries for queue in moving}, reverse=True)),
         popped=frozenset(queue.entries for queue in moving if last[queue.name] == program),
@@ -121,8 +121,8 @@ _ByGraph = dict[GraphPlace, list[str]]
 def _queue_lives(
     placement: Placement, graphs: Sequence[GraphPlace], reads: Mapping[GraphPlace, Mapping[str, bool]]
 ) -> tuple[_ByGraph, _ByGraph]:
-    """Return the queues to allocate before a graph is executed, and those to deallocate after it (NETLIST 3.6,
-    V127)."""
+    """Return the queues to allocate before each graph is executed, and those to deallocate after each, by graph
+    (NETLIST 3.6, V127)."""
     allocated: _ByGraph = {}
     freed: _ByGraph = {}
     for name in dict.fromkeys(name for graph in graphs for name in reads[graph]):
@@ -158,7 +158,8 @@ class _Form:
         return f"{name}_{entries}"
 
     def pointers(self, entries: int) -> Iterator[str]:
-        """Yield the pointer variables of queues with `entries` entries."""
+        """Yield the names of the pointer variables of queues with `entries` entries: the local one and, if entries are
+        freed here, the global one."""
         yield self.pointer("$lptr", entries)
         if entries in self.popped:
             yield self.pointer("$gptr", entries)

@@ -158,7 +158,8 @@ def _grow_group(readers: Readers, root: TileOp, target: Target) -> Group | None:
 
 
 def _next_candidate(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: set[str]) -> TileOp | None:
-    """Return an op that a member reads and that may join the group."""
+    """Return an op that a member reads and that may join the group, except one that was refused; None if there is
+    none."""
     for member in members.values():
         for use in member.uses:
             op = readers.tiles.ops.get(use.source)
@@ -196,7 +197,7 @@ def fuse_stores(tiles: TileGraph) -> TileGraph:
 
 
 def _only_copies(tiles: TileGraph, op: TileOp, source: TileOp) -> bool:
-    """Return whether the nop only copies the result of an op that may itself write a ram."""
+    """Return whether `op` is a nop that only copies the result of `source`, and `source` may write a ram itself."""
     free = source.may_be_cut and source.name not in tiles.shown
     plain = op.type == "nop" and not op.attrs and op.uses == [Use(source.name)]
     return free and plain and op.program == source.program and op.precision == source.precision

@@ -50,7 +50,8 @@ def _take_maximum_before_spread(readers: Readers, op: TileOp) -> None:
 
 
 def spreads_column(tiles: TileGraph, op: TileOp) -> bool:
-    """Return whether an op is the product of one column of tiles with ones in row 0."""
+    """Return whether an op only repeats column 0 of each tile over the tile: it is the product of one column of tiles
+    with ones in row 0."""
     if not (op.type == "matmul" and op.inner == op.shape[2] == 1 and is_product(op) and len(op.uses) == 2):
         return False
     right = tiles.constants.get(op.uses[1].source)
@@ -125,7 +126,7 @@ def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
 
 
 def with_equal_columns(tiles: TileGraph) -> set[str]:
-    """Return the ops of one column of tiles whose columns are all the same."""
+    """Return the names of the ops whose result is one column of tiles in which all columns are the same."""
     equal = set[str]()
     for op in tiles.ops.values():
         if _has_equal_columns(tiles, op, equal):
@@ -211,7 +212,7 @@ def _halve(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
 
 
 def _half_step(step: SubOp) -> SubOp:
-    """Return the step on half of each tile if the vector unit computes it."""
+    """Return a step of the vector unit so that it works on half of each tile; any other step unchanged."""
     if step.has("vector unit"):
         return replace(step, attrs={**step.attrs, "vector": "c"})
     return step

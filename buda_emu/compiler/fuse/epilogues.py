@@ -49,7 +49,7 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
 
 
 def is_product(op: TileOp) -> bool:
-    """Return whether an op is a product into which nothing is fused yet."""
+    """Return whether an op is a product (`matmul` or `depthwise`) into which nothing is fused yet."""
     return op.has("inner dimension") and not any(op.attrs.get(key) for key in _TAKEN)
 
 
@@ -70,7 +70,8 @@ def _bias_row(tiles: TileGraph, use: Use, program: str) -> Use | None:
 
 
 def _copies_row_0(tiles: TileGraph, op: TileOp) -> bool:
-    """Return whether an op is the product of ones in column 0 with one row of tiles."""
+    """Return whether an op only repeats row 0 of each tile over the tile: it is the product of ones in column 0 with
+    one row of tiles."""
     if not (op.type == "matmul" and op.inner == op.shape[1] == 1 and is_product(op)):
         return False
     left = tiles.constants.get(op.uses[0].source)
@@ -281,7 +282,8 @@ def _split_into_units(weights: NDArray[Any]) -> _Split | None:
 
 
 def _sample_rows(weights: NDArray[Any]) -> NDArray[np.int64]:
-    """Return at most 64 rows with non-zero numbers."""
+    """Return the numbers of up to 127 rows, evenly spread, of those with a number other than 0; only 0 if there is no
+    such row."""
     rows = np.flatnonzero(np.abs(weights).max((0, 2)) > 0)
     if len(rows):
         return rows[:: max(1, len(rows) // 64)]

@@ -88,8 +88,9 @@ class _Rows:
         return passed_on.union(*(names for names in shared.values() if len(names) == 1), dear)
 
     def _is_dear(self, name: str, ends: Container[str]) -> bool:
-        """Return whether the op `name` computes something wider than a block that is read more than once, and computing
-        it again (`again`) takes more than an op on one tensor. `ends`: values that separate ops compute."""
+        """Return whether a separate op should compute the op `name` once: its result is wider than a block and read
+        more than once, and computing it again for each reader (`again`) takes more than an op on one tensor. `ends`:
+        values that separate ops compute anyway."""
         op = self.tiles.ops[name]
         tiles = self.tiles
         if op.shape[2] <= self.target_of(op).dest_tiles or len({reader for reader, _ in self.readers.of(name)}) < 2:
@@ -183,7 +184,7 @@ class _Rows:
 
     # ---------------------------------------------------------------------------------------------------- fused ops
     def fuse(self, root: str, members: list[str]) -> TileOp | None:
-        """Return one op for all members; None if the device takes no such op."""
+        """Return one op for all members, which is not put into the graph; None if the device takes no such op."""
         root_op = self.tiles.ops[root]
         parts = _Parts.of(self, members)
         if parts is None or not is_elementwise(root_op) or not parts.may_end(root):
@@ -218,7 +219,7 @@ class _Rows:
 
 
 def _join_cones(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
-    """Return the cones in groups that share ops."""
+    """Return the cones (ops that go into one fused op, by the name of the last) in groups that share ops."""
     group_of: dict[str, dict[str, list[str]]] = {}
     for root, cone in cones.items():
         group = {root: cone}
@@ -325,7 +326,7 @@ class _Parts:
         return True
 
     def _add_product(self, op: TileOp, operands: list[str | Use]) -> bool:
-        """Add a sum of rows, and an addition for its bias."""
+        """Add the part of a sum of rows, and one for the addition of its bias. Return True, for `_add`."""
         self._add_reduction(op, tuple(operands[:2]), {})
         self.equal.add(op.name)
         if op.attrs.get("bias"):
@@ -365,12 +366,14 @@ class _Parts:
         return replace(part, operands=(part.operands[1 - place], spread_operand), spread="c", across=across)
 
     def _is_as_wide(self, operand: str | Use, op: TileOp) -> bool:
-        """Return whether an operand is not a member of one column that the op would have to repeat."""
+        """Return whether an operand need not be repeated for the op: it has as many columns of tiles as the op's
+        result, or is a use from outside."""
         return isinstance(operand, Use) or self.parts[operand].columns == op.shape[2]
 
     def may_end(self, root: str) -> bool:
-        """Return whether all columns of the result are right, and a product sums values that are computed inside.
-        Values from outside arrive slice by slice, and a separate op sums them as they arrive."""
+        """Return whether a fused op may end with `root`: all columns of its result are right, and a product sums values
+        that are computed inside. Values from outside arrive slice by slice, and a separate op sums them as they
+        arrive."""
         right = root not in self.numbers or root in self.equal
         products = (part for part in self.parts.values() if part.inner and part.type == "matmul")
         return right and any(isinstance(part.operands[0], str) for part in products)
@@ -426,7 +429,8 @@ def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
 
 
 def _drop_early_products(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> None:
-    """Remove products, the earliest first, that would wait for another operand of the op."""
+    """Remove from `products`, the earliest first, those that would wait for an operand of the op that none of them
+    gives."""
     while products and _is_late(op, products, depths):
         products.remove(min(products, key=lambda product: _depth_of_operands(product, depths)))
 

@@ -59,8 +59,8 @@ def sfpu(low: Lowering, node: Node) -> LoweredValue:
 
 
 def mark_undefined_results(low: Lowering, node: Node) -> None:
-    """Note whether a node may have elements without a result, and for the whole graph whether one of them would stop
-    the reference: a root or a reciprocal of a value that may be NaN or below 0."""
+    """Note in `low` that a node's elements may be NaN or without a result, and for the whole graph that one of them
+    would stop the reference: a root or a reciprocal of a value that may be NaN or below 0."""
     after_nan = any(name in low.undefined for name in node.inputs)
     partial = node.op in _PARTIAL and not never_negative(low.graph, node.inputs[0])
     if after_nan or (partial and node.op != "reciprocal"):
@@ -115,7 +115,7 @@ def materialise(low: Lowering, value: LoweredValue) -> LoweredValue:
 
 @lowers(*_BINARY)
 def binary(low: Lowering, node: Node) -> LoweredValue:
-    """Lower to one netlist op on two operands of one layout."""
+    """Lower an addition, subtraction, product or maximum to one netlist op on two operands of one layout."""
     arrays = [low.array(name) for name in node.inputs]
     layout = _common_layout(low, node, arrays)
     uses: list[Use] = []
@@ -198,7 +198,7 @@ def _find_reshape(graph: Graph, node: Node) -> tuple[Shape, Shape]:
 
 
 def _pad_rank(layout: Layout, rank: int) -> Layout:
-    """Return the layout with dimensions of size 1 in front, `rank` dimensions in all."""
+    """Return the layout with dimensions of size 1 added in front, so that there are `rank`."""
     missing: tuple[Dim, ...] = ((),) * (rank - len(layout.dims))
     return Layout((*missing, *layout.dims), layout.extent)
 

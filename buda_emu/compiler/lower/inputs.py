@@ -60,13 +60,14 @@ def best_layout(shape: tuple[int, ...]) -> Layout:
 
 
 def _elements_along(layout: Layout, axis: str) -> int:
-    """Return the number of elements along an axis."""
+    """Return the number of elements, without padding, along an axis of a layout ("z", "r" or "c")."""
     return prod(piece.size for piece in layout.on(axis))
 
 
 def index_queue(low: Lowering, embedding: Node) -> str:
-    """Return the queue of the words that an embedding reads: an input, or elements that the host picks from one.
-    Embeddings that read the same words share a queue; its indices are those that the smallest of their tables has."""
+    """Add the queue of the words that an embedding reads, or find one with the same words, and return its name. The
+    words are an input, or elements that the host picks from one; they are checked against the smallest of the tables
+    that are read by them. Raises UnsupportedError for indices that are computed."""
     table, name = embedding.inputs
     node, gather = _indices_of_input(low, name)
     count = prod(low.graph[name].shape)
@@ -225,7 +226,7 @@ only rows and columns. A state with more slices has all but its first dimension 
 
 @lowers("state")
 def state(low: Lowering, node: Node) -> LoweredValue:
-    """Lower a state to its ram's content at the beginning of the program."""
+    """Lower a state to the content that its ram has when the program begins; a new ram is added."""
     attrs = node.attrs
     ram = _find_or_add_ram(low, attrs["label"], node.dtype, attrs["initial"], attrs["slots"], attrs["dim"])
     # What an op writes stands in the first element alone.
@@ -307,8 +308,8 @@ def _slotted_layout(shape: tuple[int, ...], slots: int, dim: int) -> Layout:
 
 
 def _side_by_side_layout(shape: tuple[int, ...], dim: int) -> Layout | None:
-    """Return the layout with one dimension along rows and all others along columns; None if it has padding or is too
-    wide."""
+    """Return the layout of a shape with dimension `dim` along rows and all others side by side along columns; None if
+    it has padding, is too wide, or `dim` is not the last but one."""
     others = [place for place in range(len(shape)) if place != dim]
     width = prod(shape[place] for place in others)
     if (
@@ -333,10 +334,9 @@ def _slot_layout(state: State) -> Layout:
 
 
 def emit_store(low: Lowering, output: Output) -> None:
-    """Add the op that writes a value into its state's ram. It is a nop, so that no other op reads what it packs.
-
-    A sum is made by a gradient op, which adds to the ram (NETLIST 4.4).
-    """
+    """Add the op that writes an output's value into its state's ram, with zeros in the padding, and note the store. It
+    is a nop, so that no other op reads what it packs.
+    A sum is made by a gradient op, which adds to the ram (NETLIST 4.4)."""
     node = low.graph[output.value]
     low.node = node
     ram = _find_or_add_ram(low, output.state, output.dtype, np.zeros(node.shape, np.float32))

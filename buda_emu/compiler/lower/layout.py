@@ -106,7 +106,7 @@ class Layout:
         return bool((np.bincount(self.positions(axis) // BLOCK_DATUMS) % BLOCK_DATUMS).any())
 
     def positions(self, axis: str) -> Index:
-        """Return the rows ("r") or columns ("c") of the tensor that hold elements, in the order of the elements."""
+        """Return the numbers of the rows ("r"), columns ("c") or slices ("z") of the tensor that hold elements."""
         positions = np.zeros(1, np.int64)
         for piece in self.on(axis):
             positions = (positions[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
@@ -159,7 +159,8 @@ def axes_of(pieces: Iterable[Piece]) -> set[str]:
 
 
 def layout_on_axes(shape: Sequence[int], axes: Sequence[str]) -> Layout:
-    """Return the layout with each dimension whole along its axis, in order, without gaps."""
+    """Return the layout of a shape with each dimension whole along the axis that `axes` has for it ("z", "r" or "c"),
+    in order, without gaps."""
     order = {axis: [place for place, dim_axis in enumerate(axes) if dim_axis == axis] for axis in "zrc"}
     return dense_layout(shape, order["z"], order["r"], order["c"])
 
@@ -238,8 +239,8 @@ class Move:
 
 
 def moves(have: Layout, want: Layout) -> list[Move] | None:
-    """Return the pieces that two layouts of one value, its present and its wanted one, share, outermost first; None if
-    they cut a dimension at places that do not nest."""
+    """Return how each piece of a value moves from the layout `have` to the layout `want`, outermost piece first; None
+    if they cut a dimension at places that do not nest."""
     shared: list[Move] = []
     for have_pieces, want_pieces in zip(have.dims, want.dims, strict=True):
         a = list(have_pieces)

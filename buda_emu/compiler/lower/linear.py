@@ -16,7 +16,7 @@ from buda_emu.compiler.lower.relayout import LARGEST_COLUMN_MATRIX, relayout, st
 
 @lowers("linear")
 def linear(low: Lowering, node: Node) -> LoweredValue:
-    """Lower the core op `linear`, the product of a constant sparse matrix and a dimension."""
+    """Lower the core op `linear`, which multiplies one dimension by a constant sparse matrix."""
     return along(low, low.values[node.inputs[0]], node.attrs["dim"], node.attrs["matrix"])
 
 
@@ -47,7 +47,7 @@ def _dims_kept_in_columns(layout: Layout, places: Sequence[int]) -> list[int]:
 
 
 def _along_columns(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> LoweredValue:
-    """Apply a matrix to the only dimension along the columns."""
+    """Apply a matrix to dimension `dim`, the only one along the columns, by a product with a constant."""
     layout = value.layout
     place = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
     count = matrix.shape[0]

@@ -44,8 +44,9 @@ def _places_of_values(low: Lowering) -> dict[str, tuple[str, Layout]]:
 
 
 def _nodes_by_program(graph: Graph) -> dict[str, list[Node]]:
-    """Return the nodes to lower for each program. Constants are lowered where they are read, and inputs that only
-    embeddings read as indices by these (`index_queue`). A node of no program belongs to the first."""
+    """Return the nodes to lower for each program, by its name. Constants are left out, since they are lowered where
+    they are read, and inputs that only embeddings read as indices, which these lower (`index_queue`). A node of no
+    program belongs to the first."""
     used = {output.value for output in graph.outputs}
     for node in graph:
         used.update(name for place, name in enumerate(node.inputs) if (node.op, place) != ("embedding", 1))

@@ -91,7 +91,8 @@ class Lowering:
         self._real: dict[Any, LoweredValue] = {}
 
     def begin(self, program: str) -> None:
-        """Begin another program, and forget the ops that moved values in the previous one."""
+        """Begin the program `program`: later ops belong to it, and no op of the previous one that moved a value is used
+        again."""
         if program != self.program:
             self.program = program
             self._real.clear()
@@ -106,7 +107,7 @@ class Lowering:
         return self.unique_name(f"{base}.{suffix}" if suffix else base)
 
     def unique_name(self, base: str) -> str:
-        """Return the name, with a number if it is in use."""
+        """Return `base`, with a number appended if a tensor or an output has that name. The name is not reserved."""
         name = base
         number = 1
         out = self.out
@@ -203,8 +204,8 @@ class Lowering:
         return name
 
     def _shape_behind_tms(self, shape: Shape, tms: Sequence[Tm]) -> Shape:
-        """Return the shape in tiles that a tensor of `shape` has behind TMs. Raises UnsupportedError, as `_check_size`
-        does, if the tensor has too many tiles for an operand, at first or behind one of the TMs."""
+        """Return the shape in tiles that a tensor of `shape` has behind TMs. Raises UnsupportedError if the tensor has
+        too many tiles for an operand, at first or behind one of the TMs."""
         name = self.name()
         _check_size(name, shape, MAX_MAPPED)
         for tm in tms:
@@ -347,7 +348,8 @@ class Lowering:
         return replace(result, **flags)
 
     def mask_padding(self, value: LoweredValue, *, rows: bool = False, columns: bool = False) -> LoweredValue:
-        """Return the value with zeros in the padding of rows, of columns or of both."""
+        """Return the value with zeros in the padding of rows, of columns or of both, by a product with a mask;
+        unchanged if the padding is zero already or there is none."""
         layout = value.layout
         rows = rows and not (value.clean_rows or layout.rows_full)
         columns = columns and not (value.clean_columns or layout.columns_full)

@@ -233,8 +233,8 @@ def _rows_along_columns(layout: Layout, rank: int) -> bool:
 
 
 def _padded_constant(low: Lowering, array: Array, layout: Layout) -> tuple[Use, tuple[bool, bool]]:
-    """Return a constant as an operand, with zeros in its padding, and that the padding of its rows and columns is
-    zero."""
+    """Add a constant with zeros in its padding, one slice if all slices are equal, and return it as an operand, and
+    (True, True): the padding of its rows and of its columns is zero."""
     values = np.zeros(layout.extent, np.float32)
     full = layout.place("zrc")
     values.reshape(-1)[full.ravel()] = np.asarray(array, np.float32).reshape(-1)

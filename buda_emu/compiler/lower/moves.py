@@ -209,12 +209,13 @@ def reduce_max(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _axes_of_others(layout: Layout, dim: int) -> set[str]:
-    """Return the axes of all dimensions but one."""
+    """Return the axes along which all dimensions but `dim` lie."""
     return axes_of(chain(*layout.dims[:dim], *layout.dims[dim + 1 :]))
 
 
 def _max_over_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) -> LoweredValue:
-    """Lower a maximum over a dimension that is alone along an axis, the rows or columns."""
+    """Add the maximum over a dimension that is alone along an axis, the rows ("r") or columns ("c"), and return its
+    value."""
     value = low.real(_fill_padding_below(low, value, axis))
     layout = value.layout
     t, r, c = value.shape_in_tiles
@@ -252,7 +253,7 @@ def _layout_with_innermost(layout: Layout, dim: int) -> Layout:
 
 
 def _max_over_z(low: Lowering, value: LoweredValue, dim: int, count: int) -> LoweredValue:
-    """Lower a maximum over the innermost `count` slices of t."""
+    """Add the maximum over dimension `dim`, the innermost `count` slices of t, and return its value."""
     t, r, c = value.shape_in_tiles
     name = low.op("reduce", [low.use(value)], (t // count, r, c), dim="z", type="max", z=count)
     dims = [

@@ -201,7 +201,8 @@ class PickTable:
         )
 
     def fits(self, cut: WorkDivision) -> bool:
-        """Return whether the table's numbers fit the 16 bits of a word when its work is divided by `cut`."""
+        """Return whether the words of a picker whose work is divided by `cut` have at most 16 bits, so that `picker`
+        can encode it."""
         tile_bits, ublock_bits, inner_bits = self._field_bits(cut)
         row_bits = (cut.u_rt - 1).bit_length()
         tile_count_bits = (cut.u_rt * cut.u_kt).bit_length()

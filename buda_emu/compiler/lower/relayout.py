@@ -107,7 +107,8 @@ def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent,
 
 
 def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
-    """Bring pieces into the columns or out of them, by one step; None if the pieces there are the wanted ones."""
+    """Bring pieces into the columns or out of them, by one step, and return the value; None if the pieces there are the
+    wanted ones."""
     in_c = [k for k, part in enumerate(parts) if part.have.axis == "c"]
     to_c = [k for k, part in enumerate(parts) if part.want.axis == "c"]
     staying = [k for k in in_c if k in to_c]
@@ -128,8 +129,9 @@ def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> Lo
 def _expel(
     low: Lowering, value: LoweredValue, parts: list[Move], expelled: list[int], staying: list[int]
 ) -> LoweredValue:
-    """Bring the pieces `expelled` out of the columns, where the pieces `staying` remain, in the first way that is
-    possible."""
+    """Take the first step, of those that are possible, to bring the pieces `expelled` out of the columns, where the
+    pieces `staying` remain, and return the value: put slices below each other, cut columns into slices, or turn all
+    columns into rows."""
     apart = _put_slices_below(low, value, parts)
     if apart is None and staying:
         apart = _expel_columns(low, value, parts, expelled, staying)
@@ -148,8 +150,8 @@ def _may_stand_side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Se
 
 
 def _move_further(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
-    """Move a value on towards the wanted places of `parts` after one step has changed where its pieces are; `extent`
-    and `loose` as in `_move`."""
+    """Move a value on towards the wanted places of `parts` in a tensor of `extent`, after one step has changed where
+    its pieces are. `loose`: columns may keep their gaps and order."""
     return _move(low, value, _remaining_moves(value, parts), extent, loose)
 
 
@@ -217,8 +219,8 @@ def _columns_to_rows(low: Lowering, value: LoweredValue, parts: list[Move], inco
 
 
 def _columns_count_blocks(layout: Layout, parts: list[Move], outer: list[int], inner: list[int]) -> bool:
-    """Return whether the `outer` columns count blocks of whole tiles, without gaps, and the `inner` ones lie within a
-    block."""
+    """Return whether the pieces `outer` of the columns count blocks of whole tiles, without gaps, and the pieces
+    `inner` lie within a block."""
     count = prod(parts[k].size for k in outer)
     block = layout.extent[2] // count
     if layout.extent[2] % (count * TILE):
@@ -357,7 +359,8 @@ def _move_columns(
 
 
 def _move_rows(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent) -> LoweredValue:
-    """Move all pieces that are not along c to their wanted places along z and r; `extent`: the wanted one."""
+    """Move all pieces that are not along c to their wanted places along z and rows of a tensor of `extent`, by a TM if
+    one does it, else by a move of rows."""
     t, height, _ = value.layout.extent
     new_t, new_height = extent[:2]
     row_moves = [part for part in parts if part.have.axis != "c" and part.want.axis != "-"]

@@ -42,8 +42,9 @@ class Part(OfOpType):
 
 
 def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tuple[SubOp, ...], list[Use]] | None:
-    """Return the sub-ops in order, and the operands of the fused op; None if buffers do not suffice. A schedule runs
-    block by block, and an intermediate is a block; a sum ends its schedule."""
+    """Return the sub-ops of a fused op in order, and its operands; None if buffers do not suffice. `root`: the part
+    whose result is that of the op. A schedule runs block by block, and an intermediate is a block; a sum ends its
+    schedule."""
     order = _order_parts(parts, root)
     operands = chain.from_iterable(part.operands for part in order)
     uses = list(dict.fromkeys(operand for operand in operands if isinstance(operand, Use)))

@@ -24,7 +24,7 @@ Tm = tuple[str, ...] | tuple[str, int] | tuple[str, str, int]
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Return the shape behind one TM (OPS 7)."""
+    """Return the shape that a tensor of `shape` has behind one TM (OPS 7). The TM must divide it."""
     t, r, c = shape
     if tm[0] == "transpose":
         return t, c, r
