@@ -195,8 +195,8 @@ def _mask_value(b: Builder, c: Node, x: Node) -> Node:
 
 
 def _replace_infinities(b: Builder, x: Node) -> Node:
-    """Replace the infinities of a constant by the largest value that stands for them. Raise UnsupportedError for a
-    NaN."""
+    """Return a constant with its infinities replaced by the largest value that stands for them; any other node
+    unchanged. Raise UnsupportedError for a NaN."""
     if x.op != "constant" or np.isfinite(x.value).all():
         return x
     if np.isnan(x.value).any():

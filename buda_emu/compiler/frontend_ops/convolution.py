@@ -131,8 +131,9 @@ def conv_transpose(
 def count_window_elements(
     index: Array, size: int, stride: int, dilation: int, pad: tuple[int, int], count_pads: bool
 ) -> Array:
-    """Return by how many elements, counted along one dimension, the sum of each window is divided for its mean. `index`
-    holds the `tap_indices` of the dimension, [kernel, windows]."""
+    """Return by how many elements, counted along one dimension, the sum of each window is divided for its mean; with
+    `count_pads` elements of the padding count, too. `index` holds the `tap_indices` of the dimension, [kernel,
+    windows]."""
     if not count_pads:
         return (index >= 0).sum(0)
     k, count = (int(edge) for edge in index.shape)
@@ -200,7 +201,7 @@ def _first_largest(b: Builder, x: Node, *, kernel: Sequence[int], **options: Any
 
 
 def _first_of_taps(b: Builder, hit: Node) -> Node:
-    """Return the first 1 along dimension 2 of a value of ones and zeros, and 0 behind it."""
+    """Return 1 at the first 1 along dimension 2 of a value of ones and zeros, and 0 elsewhere."""
     earlier = b.cumsum(hit, dim=2, exclusive=True)
     return b.multiply(hit, b.subtract(1.0, b.relu(earlier, threshold=1.0, mode="max")))
 

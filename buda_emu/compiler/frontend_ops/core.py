@@ -18,7 +18,7 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def _require(condition: bool, message: str) -> None:
-    """Raise ValueError unless the shapes of a model's operands satisfy a condition."""
+    """Raise ValueError with the message unless a condition on the shapes of operands holds."""
     if not condition:
         raise ValueError(message)
 
@@ -134,7 +134,8 @@ core(
 
 
 def _matmul_shape(a: Shape, b: Shape) -> Shape:
-    """Return the shape of a matrix product with broadcast batch dimensions. Refuses shapes without one."""
+    """Return the shape of a matrix product with broadcast batch dimensions. Raise ValueError for shapes that have no
+    product."""
     _require(min(len(a), len(b)) >= 2 and a[-1] == b[-2], f"no product of {list(a)} and {list(b)}")
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 
@@ -257,7 +258,8 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
 
 
 def _conv_shape(x: Shape, w: Shape, *, groups: int = 1, **attrs: Any) -> Shape:
-    """Return the shape of a convolution. Refuses operands whose channels do not fit the groups."""
+    """Return the shape of a convolution. Raise ValueError for operands whose channels do not fit the groups and for
+    windows that do not fit, UnsupportedError for too many windows."""
     fits = len(x) == len(w) > 2 and groups >= 1 and x[1] == groups * w[1] and w[0] % groups == 0
     _require(fits, f"no convolution of {list(x)} by {list(w)} in {groups} groups")
     return x[0], w[0], *window_counts(x[2:], w[2:], attrs)
@@ -289,8 +291,8 @@ def _linear(x: Array, *, dim: int, matrix: Sparse) -> Array:
 
 
 def _linear_shape(x: Shape, *, dim: int, matrix: Sparse) -> Shape:
-    """Return the shape of x with as many elements along a dimension as the matrix has rows. Refuses a matrix whose
-    columns do not fit."""
+    """Return the shape of x with as many elements along a dimension as the matrix has rows. Raise ValueError for a
+    matrix whose columns do not fit."""
     inside = matrix.col.size == 0 or (int(matrix.col.min()) >= 0 and int(matrix.col.max()) < matrix.shape[1])
     _require(inside and matrix.shape[1] == x[dim], f"{list(x)} has no {matrix.shape[1]} elements along dimension {dim}")
     return *x[:dim], matrix.shape[0], *x[dim + 1 :]
@@ -308,19 +310,20 @@ core(
 
 # --------------------------------------------------------------------------------------------------------- moves
 def _reshape_shape(x: Shape, *, shape: Shape) -> Shape:
-    """Return the new shape. Refuses one with another number of elements."""
+    """Return the new shape, `shape`. Raise ValueError if it has another number of elements."""
     _require(min(shape, default=0) >= 0 and prod(x) == prod(shape), f"{list(x)} as {list(shape)}: other elements")
     return tuple(shape)
 
 
 def _transpose_shape(x: Shape, *, perm: Sequence[int]) -> Shape:
-    """Return the shape with its dimensions in the order `perm`. Refuses what is not an order of all dimensions."""
+    """Return the shape with its dimensions in the order `perm`. Raise ValueError if that is not an order of all
+    dimensions."""
     _require(sorted(perm) == list(range(len(x))), f"no order of the dimensions of {list(x)}: {list(perm)}")
     return tuple(x[place] for place in perm)
 
 
 def _expand_shape(x: Shape, *, shape: Shape) -> Shape:
-    """Return the new shape. Refuses one to which x does not broadcast."""
+    """Return the new shape, `shape`. Raise ValueError if x does not broadcast to it."""
     _require(np.broadcast_shapes(x, tuple(shape)) == tuple(shape), f"{list(x)} does not repeat to {list(shape)}")
     return tuple(shape)
 
@@ -333,8 +336,8 @@ core(
 
 
 def _concat_shape(*shapes: Shape, dim: int) -> Shape:
-    """Return the shape of operands one after another along a dimension. Refuses operands that differ in another
-    dimension."""
+    """Return the shape of operands one after another along a dimension. Raise ValueError for operands that differ in
+    another dimension."""
     first = shapes[0]
     rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
     _require(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not one after another along {dim}")

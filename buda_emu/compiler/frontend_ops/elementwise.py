@@ -229,8 +229,8 @@ _SPLIT = 2.0**12 + 1
 
 
 def _split_exactly(b: Builder, y: Node) -> tuple[Node, ...]:
-    """Split a float into two summands of few bits each, so that subtracting multiples of them from x is exact, even
-    near a multiple."""
+    """Return two summands of few bits each of a float, so that subtracting multiples of them from x is exact, even near
+    a multiple; y alone if it has few bits itself or is of integers."""
     if np.dtype(y.dtype).kind != "f" and y.op != "constant":
         return (y,)
     if y.op == "constant":

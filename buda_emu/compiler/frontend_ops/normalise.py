@@ -71,7 +71,7 @@ def group_norm(b: Builder, x: Node, *weights: Node, groups: int, epsilon: float)
 
 
 def _apply_weights(b: Builder, x: Node, weights: Sequence[Node]) -> Node:
-    """Multiply by gamma and add beta, as far as they are there."""
+    """Multiply x by the first of the weights, gamma, and add the second one, beta, as far as they are there."""
     for weight, combine in zip(weights, (b.multiply, b.add), strict=False):
         x = combine(x, weight)
     return x

@@ -44,7 +44,8 @@ def reduce_mean(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepd
 
 
 def _sum_with_weights(b: Builder, x: Node, axes: Sequence[int] | None, keepdims: bool, *, mean: bool) -> Node:
-    """Sum or average over dimensions by multiplying with a row of equal weights."""
+    """Sum or average over dimensions by multiplying with a row of equal weights. Raise UnsupportedError for a dimension
+    without elements, and for one that is too long."""
     dims = _normalise_axes(x, axes)
     if x.op == "constant":
         axis_tuple = tuple(dims)

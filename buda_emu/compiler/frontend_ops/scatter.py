@@ -60,12 +60,14 @@ def _move_to_places(b: Builder, values: Node, x: Node, dim: int) -> Node:
 
 
 def _target_mask(b: Builder, x: Node, hot: Node, dim: int) -> Node:
-    """Return 1 for each element of x that an index names, else 0."""
+    """Return 1 for each element of x that an index names, else 0. `hot`: one-hot rows of the indices along dimension
+    `dim`."""
     return b.boolean(_move_to_places(b, b.reduce_largest(hot, axes=[dim]), x, dim))
 
 
 def _replace_elements(b: Builder, x: Node, hot: Node, values: Node, dim: int) -> Node:
-    """Return x with the last value for each place written over it."""
+    """Return x with the last value for each place of dimension `dim` written over it. `hot`: one-hot rows of the
+    places."""
     is_target = _target_mask(b, x, hot, dim)
     if hot.shape[dim] > 1:  # only the last one for a place counts
         hot = b.multiply(hot, b.equal(b.cumsum(hot, dim=dim, reverse=True), 1.0, dtype="float32"))

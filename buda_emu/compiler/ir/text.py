@@ -43,7 +43,8 @@ from buda_emu.support.output_places import make_folder
 
 
 def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
-    """Yield the nodes in their order, and the outputs; inputs are listed if their order is not that of the nodes."""
+    """Yield a line of text for each node in their order, and for each output; inputs are listed if their order is not
+    that of the nodes."""
     for node in graph:
         if node.inputs:
             operands = f"({', '.join(map(name, node.inputs))})"
@@ -207,7 +208,8 @@ class IrFile:
 
 
 def print_ir(form: Ir) -> str:
-    """Return the lines of one level, as `--print-after` shows them."""
+    """Return the text of a form at its level alone, as `--print-after` shows it. Raises IrError for objects that have
+    no text form."""
     return "\n".join(_level_lines(form.level, form, Printer())) + "\n"
 
 
@@ -342,7 +344,7 @@ class _Parser:
         self._forms.append(Ir(level=PLACED, graph=graph, tiles=placement.tiles, placement=placement, places=places))
 
     def _flush(self) -> None:
-        """Store a graph that no ops on tiles follow."""
+        """Store a graph that no ops on tiles follow as a form of its own; do nothing if there is none."""
         if self._graph is not None:
             self._forms.append(Ir(self._level, self._graph, places=self._graph_places))
             self._graph = None
@@ -405,7 +407,8 @@ def write_ir(folder: Path, name: str, file: IrFile) -> tuple[Path, Path]:
 
 
 def read_ir(path: Path) -> IrFile:
-    """Read what `write_ir` wrote, perhaps edited since. Raises IrError naming file, line and column, OSError."""
+    """Read what `write_ir` wrote, perhaps edited since. Raises IrError naming file, line and column for text that is
+    not IR, HostError for changed arrays, OSError."""
     try:
         text = read_whole(path).decode()
     except UnicodeDecodeError:

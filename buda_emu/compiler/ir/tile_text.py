@@ -34,7 +34,8 @@ _ROUNDS: Final = ("epochs", "microbatch", "ids", "copies", "step")
 
 
 def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, PlacedOp] | None = None) -> Iterator[str]:
-    """Yield the inputs of the ops, the ops in order, and their outputs."""
+    """Yield a line of text for each input, constant and state, each op in order with its steps and, if it is in
+    `placed`, its place, and each output and store."""
     if tiles.undefined_is_nan:
         yield _UNDEFINED
     for word, (group, _) in _RECORDS.items():
@@ -49,7 +50,8 @@ def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, PlacedOp
 
 
 def placed_lines(placement: Placement, printer: Printer) -> Iterator[str]:
-    """Yield the lines of a graph with the places of its ops, and the queues with their addresses."""
+    """Yield the lines of text of a placement: the graph with the places of its ops, and the queues with their
+    addresses."""
     yield f"rounds {printer.map({key: getattr(placement, key) for key in _ROUNDS})}"
     yield from tile_lines(placement.tiles, printer, placement.ops)
     for entry_name, queue in placement.queues.items():
@@ -63,7 +65,7 @@ def placed_lines(placement: Placement, printer: Printer) -> Iterator[str]:
 
 
 def _fields_with_other_values(record: Any, without: Iterable[str]) -> dict[str, Any]:
-    """Return the fields that differ from their defaults."""
+    """Return the fields of a record, by name, that differ from their defaults, except those in `without`."""
     shown: dict[str, Any] = {}
     for field in fields(record):
         value = getattr(record, field.name)
@@ -172,7 +174,8 @@ class TileReader:
         self._last = self.tiles.ops[op_name] = make_record(TileOp, optional_fields | fields, tokens, op_name)
 
     def _read_operand(self, tokens: Tokens) -> Use:
-        """Read an operand with its TMs and the size of its buffer."""
+        """Read an operand and return it, with its TMs and the size of its buffer. Raises IrError for text that is
+        none."""
         source = tokens.any_name("an operand")
         tms: list[Any] = []
         buffer = 0
@@ -190,7 +193,7 @@ class TileReader:
         return Use(source, tuple(tms), buffer)
 
     def step(self, tokens: Tokens) -> None:
-        """Read a sub-op of the preceding op."""
+        """Read a sub-op and append it to the steps of the preceding op. Raises IrError without such an op."""
         step_name = tokens.any_name("a sub-op")
         tokens.need("=")
         kind = tokens.name("an op type")
@@ -216,7 +219,7 @@ class TileReader:
         self._last.steps = (*self._last.steps, make_record(SubOp, rest | fields, tokens, step_name))
 
     def at(self, tokens: Tokens) -> None:
-        """Read the place of the preceding op."""
+        """Read the place of the preceding op, after `at`. Raises IrError without such an op."""
         if self._last is None:
             tokens.fail("a place comes after its op")
         fields = {"op": self._last, "at": self._reader.value(tokens)}
@@ -243,7 +246,7 @@ class TileReader:
         )
 
     def value(self, tokens: Tokens) -> None:
-        """Read the layout of a value of the model."""
+        """Read the op and the layout that hold a value of the model. Raises IrError for anything but a Layout."""
         value_name = tokens.any_name("a value")
         tokens.need("=")
         op = tokens.any_name("an op")
@@ -253,7 +256,7 @@ class TileReader:
         self.tiles.places[value_name] = op, layout
 
     def undefined_results(self, tokens: Tokens) -> None:
-        """Read the line that undefined results are NaN."""
+        """Read the line that roots and reciprocals without a result are NaN. Raises IrError for another word."""
         if tokens.name("what they are") != "nan":
             tokens.fail(f"a line begins with undefined: it is {_UNDEFINED}")
         self.tiles.undefined_is_nan = True
@@ -271,7 +274,7 @@ class TileReader:
         self._rest |= values
 
     def queue(self, tokens: Tokens) -> None:
-        """Read a queue of the netlist."""
+        """Read a queue of the netlist into the placement. Raises IrError for a second one of that name."""
         queue_name = tokens.any_name("a queue")
         if queue_name in self._rest["queues"]:
             tokens.fail(f"there is a queue {queue_name} already")
@@ -281,13 +284,13 @@ class TileReader:
         )
 
     def between(self, tokens: Tokens) -> None:
-        """Read the queue through which other epochs read an op."""
+        """Read the name of the queue through which other epochs read an op."""
         op_name = tokens.any_name("an op")
         tokens.need("=")
         self._rest["between"][op_name] = tokens.any_name("a queue")
 
     def held_constant(self, tokens: Tokens) -> None:
-        """Read the queue of a constant for one reader."""
+        """Read the name of the queue from which one reader reads a constant."""
         constant = tokens.any_name("a constant")
         tokens.need("of")
         reader = tokens.any_name("an op")
@@ -295,7 +298,8 @@ class TileReader:
         self._rest["held_as"][reader, constant] = tokens.any_name("a queue")
 
     def detour(self, tokens: Tokens) -> None:
-        """Read a detour: an operand that passes through DRAM within an epoch."""
+        """Read a detour into the placement: an operand that passes through DRAM within an epoch. Raises IrError for
+        another record."""
         source = tokens.any_name("an op")
         tokens.need("to")
         reader = tokens.any_name("an op")

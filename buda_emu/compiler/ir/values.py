@@ -70,7 +70,7 @@ class Tokens:
         self._at = int(match.end())
 
     def fail(self, why: str) -> NoReturn:
-        """Raise IrError with the position."""
+        """Raise IrError with the position of the current token and the reason `why`."""
         raise IrError(f"{self.where}:{self._start + 1}: {why}")
 
     def at(self, sign: str) -> bool:
@@ -85,18 +85,18 @@ class Tokens:
         return matches
 
     def need(self, sign: str) -> None:
-        """Skip a sign that must come next."""
+        """Skip a sign that must come next. Raises IrError for anything else."""
         if not self.take(sign):
             self.fail(f"{sign!r} is missing before {self._word!r}" if self._word else f"{sign!r} is missing")
 
     def name(self, subject: str) -> str:
-        """Read a name without quotes."""
+        """Read a name without quotes; `subject` says what is missing if there is none. Raises IrError."""
         if self.kind != "name":
             self.fail(f"{subject} is missing before {self._word!r}" if self._word else f"{subject} is missing")
         return self._take_word()
 
     def any_name(self, subject: str) -> str:
-        """Read a name, with quotes or without."""
+        """Read a name, with quotes or without; `subject` says what is missing if there is none. Raises IrError."""
         if self.kind == "text":
             return self.text()
         return self.name(subject)
@@ -113,7 +113,7 @@ class Tokens:
         return float(word)
 
     def integer(self, subject: str) -> int:
-        """Read a number that must be an integer."""
+        """Read an integer; `subject` names it in the error. Raises IrError for anything else."""
         start = self._start
         number = self.number()
         if not isinstance(number, int):
@@ -141,7 +141,7 @@ class Tokens:
         return match[0]
 
     def done(self) -> None:
-        """Fail unless the line ends here."""
+        """Raise IrError unless the line ends here."""
         if self.kind != "end":
             self.fail(f"{self._word!r} is where the line should end")
 
@@ -187,7 +187,8 @@ def _fields_of(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Return whether a value has a declared type."""
+    """Return whether a value has the type `hint`, a type annotation. An int conforms to float, a bool does not conform
+    to int, and of a TypedDict only that it is a dict is checked."""
     if hint is Any:
         return True
     if is_typeddict(hint):  # of attributes: the verifier knows which an op has, and their values
@@ -229,7 +230,7 @@ Arrays = dict[str, Array]
 
 
 def digest(array: Array) -> str:
-    """Return twelve letters that are the same for equal arrays only."""
+    """Return twelve letters by which a file names an array: a hash of type, shape and bits."""
     checksum = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
     checksum.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
     return checksum.hexdigest()[:12]
@@ -331,7 +332,8 @@ class Printer:
         return "{" + ", ".join(f"{name(key)}: {self.value(entry)}" for key, entry in values.items()) + "}"
 
     def array(self, array: Array) -> str:
-        """Return type and shape of an array, and its elements or digest."""
+        """Return type and shape of an array as text, with its elements if they are few or all the same, else with its
+        digest, under which the array is collected."""
         head = f"{array.dtype.name}{list(array.shape)}"
         if array.size <= INLINE:
             return f"{head} = {self.value(array.reshape(-1).tolist())}"
@@ -435,7 +437,8 @@ class Reader:
         self._room = default_memory_limit()  # bytes that arrays of equal elements may still take
 
     def value(self, tokens: Tokens) -> Any:
-        """Read the next value."""
+        """Read and return the next value of any kind. Raises IrError for text that is none, and for values nested too
+        deeply."""
         if self._depth == _MOST_DEPTH:
             tokens.fail(f"more than {_MOST_DEPTH} values within each other")
         self._depth += 1
@@ -533,7 +536,8 @@ class Reader:
             tokens.fail(f"{str(value)[:60]} is no {dtype}")
 
     def _read_elements(self, tokens: Tokens, dtype: str, shape: tuple[int, ...]) -> Array:
-        """Read the elements of an array, in a list, or the one that all of them are."""
+        """Read the elements of an array, in a list, or the one that all of them are, and return the array. Raises
+        IrError for other values, and for an array that memory has no room for."""
         items: Any = self.value(tokens)
         is_even = not isinstance(items, list)
         if is_even:
@@ -548,7 +552,7 @@ class Reader:
             tokens.fail(f"{items!s:.60} is no {dtype}{list(shape)}")
 
     def shape(self, tokens: Tokens) -> tuple[int, ...]:
-        """Read a shape such as `[2, 3]`."""
+        """Read and return a shape such as `[2, 3]`. Raises IrError for anything else."""
         tokens.need("[")
         sizes = self._read_until(tokens, "]")
         if not all(type(size) is int and size >= 0 for size in sizes):
@@ -556,8 +560,8 @@ class Reader:
         return tuple(sizes)
 
     def _record(self, tokens: Tokens, word: str) -> Any:
-        """Read a record behind the name of its class, `word`. One with a number that was read before is that same
-        object."""
+        """Read the fields of a record behind the name of its class, `word`, and return it. A record with a number that
+        was read before is that same object."""
         if word not in RECORDS:
             tokens.fail(f"{word} is neither a type nor a record: {', '.join((*sorted(DTYPES), *RECORDS))}")
         kind = RECORDS[word]

@@ -48,8 +48,8 @@ def _netlist_attribute_problems(op: TileOp, name: str, value: Any) -> Iterator[s
 
 
 def attribute_problems(op: TileOp) -> Iterator[str]:
-    """Yield problems with an op's attributes: an unknown op, an attribute that it does not have, a value of another
-    type."""
+    """Yield a sentence for each problem with an op's attributes: an unknown op, an attribute that it does not have, a
+    value of another type, a negative number of tiles, a step that cannot be one."""
     if op.type not in OP_TYPES:
         yield f"there is no op type {op.type}"
         return
@@ -167,7 +167,8 @@ def _shape_behind_tm(tm: Tm, shape: Shape) -> Shape:
 
 
 def _operand_shapes(op: TileOp) -> Iterator[Expected]:
-    """Yield the shape that each operand must have; nothing if only the op's own rules can tell."""
+    """Yield the shape that each operand of an op must have, None for a free size; nothing if only the op's own rules
+    can tell."""
     t, rows, columns = op.shape
     attrs = op.attrs
     family = OP_TYPES[op.type].family
@@ -248,8 +249,8 @@ def _form_problems(form: Ir, arch: str) -> Iterator[str]:
 
 
 def _queues_written_by_ops(form: Ir) -> dict[str, str]:
-    """Return the queues of a placement that ops write, in which a short branch waits for a longer one, with those
-    ops."""
+    """Return the queues of a placement that ops write, in which a short branch waits for a longer one, each with the op
+    that writes it; {} before there is a placement."""
     if form.placement is None:
         return {}
     return {name: queue.input for name, queue in form.placement.queues.items() if queue.input in form.placement.ops}
@@ -305,7 +306,8 @@ def _format_problems(name: str, formats: tuple[str, ...], fidelity: str = "") ->
 
 
 def placed_problems(placement: Placement) -> Iterator[str]:
-    """Yield problems of a placement: divisions, cores, epochs, queues."""
+    """Yield a sentence for each problem of a placement: blocks that are not the result, cores that overlap or are not
+    on the chip, a source in a later epoch, a queue with wrong fields or that does not exist."""
     if placement.ops.keys() != placement.tiles.ops.keys():
         yield "other ops are placed than there are"
         return

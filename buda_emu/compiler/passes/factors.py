@@ -34,7 +34,7 @@ def factors(graph: Graph, longest_softmax: int = 0) -> Graph:
 
 
 def is_softmax(graph: Graph, node: Node, longest_row: int) -> bool:
-    """Return whether a value is divided by its sums over the last dimension, which has at most `longest_row`
+    """Return whether a node divides a value by its sums over the last dimension, which has at most `longest_row`
     elements."""
     if node.op != "multiply" or node.shape[-1] > longest_row:
         return False
@@ -160,14 +160,14 @@ class _FactorMover:
         return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
 
     def _replace(self, old: Node, new_nodes: list[Node]) -> None:
-        """Put new nodes in the place of the node `old`."""
+        """Put new nodes in the place of the node `old` of the graph."""
         nodes: dict[str, Node] = {}
         for name, node in self.graph.nodes.items():
             nodes |= {new_node.name: new_node for new_node in new_nodes} if name == old.name else {name: node}
         self.graph.nodes = nodes
 
     def _rename(self, names: Mapping[str, str]) -> None:
-        """Rename values that have one reader each, by their old names."""
+        """Rename values of the graph that have one reader each; `names`: the new names by the old ones."""
         nodes: dict[str, Node] = {}
         for node in self.graph:
             name = names.get(node.name, node.name)
@@ -358,8 +358,8 @@ def _factor_after_move(late: _Late, before: Shape, node: Node) -> _Late | None:
 
 
 def _reshape_row(row: Shape, before: Shape, after: Shape) -> Shape | None:
-    """Return the shape of a factor after its value is reshaped, None if there is none: dimensions that are joined or
-    split must belong to the factor completely or not at all."""
+    """Return the shape that a factor of shape `row` has after its value is reshaped from `before` to `after`, None if
+    there is none: dimensions that are joined or split must belong to the factor completely or not at all."""
     sizes: list[int] = []
     at = 0
     for old, new in groups(before, after):

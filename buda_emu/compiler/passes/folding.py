@@ -78,7 +78,7 @@ def rounds(term: Array) -> bool:
 
 
 def _channel_dim(product: Node) -> int:
-    """Return the dimension of a product's channels."""
+    """Return the dimension of a product's result that its channels lie along."""
     if product.op == "conv":
         return 1
     return len(product.shape) - 1
@@ -118,7 +118,8 @@ def _channel_ops(graph: Graph, users: dict[str, list[str]], shown: set[str], pro
 
 
 def _replace_chain(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tuple[Node, Array]]) -> None:
-    """Put the scaled product, and one addition if there are shifts, in the place of a product and its chain."""
+    """Put the scaled product, and one addition if there are shifts, in the place of a product and the ops behind it, in
+    `nodes`."""
     channels = product.shape[_channel_dim(product)]
     scale = np.ones(channels, np.float32)
     shift = np.zeros(channels, np.float32)
@@ -183,7 +184,8 @@ def gelu(graph: Graph) -> Graph:
 
 
 def _match_gelu(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[str, str] | None:
-    """Return the last node of the pattern around an erf, and x."""
+    """Return the name of the last node of the pattern of GELU around the erf `node`, and that of x; None if the nodes
+    around it are not the pattern."""
     x = _input_of_scaling(graph, graph[node.inputs[0]])
     incremented = _only_reader(graph, users, node.name, "add")
     if x is None or incremented is None or _single_number(graph, other_operand(incremented, node.name)) != 1.0:

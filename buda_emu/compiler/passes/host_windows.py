@@ -154,7 +154,7 @@ def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | 
 
 
 def _total_cycles(offer: Offer) -> float:
-    """Return the cost of an offer, on the host and on the device together."""
+    """Return the cycles of an offer, on the host link and on the device together."""
     return offer.host + offer.device
 
 
@@ -264,7 +264,7 @@ def _channelwise_chain(graph: Graph, conv: Node) -> list[Node]:
 
 
 def _has_number_per_channel(conv: Node, term: Node) -> bool:
-    """Return whether a constant has one number for each channel."""
+    """Return whether a constant has one number for each channel of the convolution."""
     shape = (1,) * (len(conv.shape) - len(term.shape)) + term.shape
     return shape == (1, conv.shape[1], *(1,) * (len(shape) - 2))
 

@@ -62,7 +62,8 @@ def _as_slice(columns: Index) -> Index | slice:
 
 
 def _products_by_reader(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
-    """Return for each op that takes columns the product, the addition behind it, and the columns."""
+    """Return for each op that takes columns of a product, by its name, the product, the addition of a constant behind
+    it or None, and the columns."""
     users = graph.users()
     shown = {output.value for output in graph.outputs}
     slices: dict[str, tuple[Node, Node | None, Index]] = {}
@@ -210,7 +211,7 @@ def _joins_cache(graph: Graph, concat: Node) -> bool:
 
 
 def _origins_of_operands(plan: _Plan, node: Node) -> frozenset[str]:
-    """Return the origins of all operands of a node that the plan divides."""
+    """Return the names of the concats that the operands in parts of a node depend on."""
     return frozenset(chain.from_iterable(plan.values[name].origins for name in node.inputs if name in plan.values))
 
 
@@ -355,14 +356,15 @@ def _cost_of_reader(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | 
 
 
 def _channel_dim(node: Node) -> int:
-    """Return the dimension that lies along the columns of tiles."""
+    """Return the dimension of a node that will lie along the columns of tiles: the channels of images, else the
+    last."""
     if len(node.shape) > 3:
         return 1
     return len(node.shape) - 1
 
 
 def _elements_per_channel(node: Node) -> int:
-    """Return the number of elements for each channel."""
+    """Return the number of elements that a node has for each channel."""
     return prod(node.shape) // node.shape[_channel_dim(node)]
 
 
