@@ -120,7 +120,8 @@ FIELDS = tuple(field.name for field in fields(CompileOptions))
 
 
 def without_sizes(options: CompileOptions, function: str) -> CompileOptions:
-    """Return the options for a function that compiles torch modules only. Raises HostError if they have sizes."""
+    """Return the options unchanged for a function that compiles torch modules only. Raises HostError if they have
+    sizes."""
     if options.sizes:
         raise HostError(f"{function}: sizes: example inputs say them: nothing of a module is left open")
     return options
@@ -136,7 +137,8 @@ _ELSEWHERE = {
 
 
 def require_words(words: Iterable[str], function: str, also: Sequence[str] = ()) -> None:
-    """Raise TypeError for a keyword of a function that is neither an option nor in `also`, with what was meant."""
+    """Raise TypeError for the first of some keywords of a function that is neither an option nor in `also`; the message
+    names the option that was probably meant."""
     names = (*FIELDS, *also)
     elsewhere = {name: text for name, text in _ELSEWHERE.items() if name not in also}
     for name in words:
@@ -347,13 +349,15 @@ class Compilation:
         return self._placement_of(forms)
 
     def run_until(self, graph: Graph, after: str) -> IrFile:
-        """Run the passes up to and including `after`, and return their IR as a file."""
+        """Run the passes up to and including `after`, and return their IR as the content of an IR file. Raises
+        HostError for a pass that does not exist."""
         graph.name = self.name or graph.name
         return file_of(after, run([Ir(FRONT, graph)], self._context(), self.observer, stop=after), self._context())
 
     def resume(self, file: IrFile) -> tuple[Graph, Placement, str]:
         """Run the passes after the one that a file was written after, and return the same as `place`. A file of ops on
-        tiles states its own target. Raises IrError for IR that breaks a rule of its level."""
+        tiles states its own target. Raises IrError for IR that breaks a rule of its level, HostError for a pass that
+        does not exist or takes another level."""
         require_pass_name(file.after, "after")
         if file.target is None:
             compilation = self
@@ -389,8 +393,9 @@ class Compilation:
 
 
 def _chips_from_options(options: CompileOptions, arch: str, on_board: Board | None) -> int | Chips:
-    """Return the chips that the options ask for. Raises HostError for more than the board has, and for a board together
-    with a cluster's file."""
+    """Return the chips that the options ask for: their number, or those of a cluster's file. Raises HostError for more
+    than the board has, for a board together with a cluster's file, and for a file that is no cluster for the
+    architecture."""
     if on_board is None:
         return chips_of(1 if options.chips is None else options.chips, arch)
     if options.chips is None:
@@ -413,7 +418,8 @@ def _title(graph: Graph, target: Target) -> str:
 
 def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
     """Return one random array for each input, in order: normal numbers for floats, indices within their tables,
-    otherwise zeros and ones. An input that decides shapes gets the values with which the graph was imported."""
+    otherwise zeros and ones. An input that decides shapes gets values that mean the shapes for which the graph was
+    imported."""
     rng = np.random.default_rng(seed)
     nodes = [graph[name] for name in graph.inputs]
     rules = rules_of(graph)
@@ -448,5 +454,5 @@ def _embeddings_indexed_by(graph: Graph, start: str) -> list[str]:
 
 
 def _table_rows(graph: Graph, name: str) -> int:
-    """Return the number of rows of the table that an embedding reads."""
+    """Return the number of rows of the table that the embedding `name` reads."""
     return graph[graph[name].inputs[0]].shape[0]

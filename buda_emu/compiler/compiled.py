@@ -484,7 +484,7 @@ class Machines:
         return tuple(join_sets(parts) for parts in outputs)
 
     def _queue_names(self, name: str, copies: int) -> tuple[str, ...]:
-        """Return the names of a queue in the machine, one for each of the copies."""
+        """Return the names that the queue `name` has in the machine, one for each of the copies of the model."""
         if copies > 1:
             return self._placement.copy_names(name)
         return (name,)
@@ -498,9 +498,9 @@ class Machines:
         restore: OnMachine = do_nothing,
     ) -> Generator[Emulator]:
         """Lend the calling thread a machine that holds all constants, for the length of a `with` block. The machine
-        stays open for the next block with the same `precision` and `copies`; a block with others closes it and opens a
-        new one, and so does an exception in the block. `keep` is called with the machine before it is closed, `restore`
-        with each new one."""
+        stays open for the next block with the same `precision` and `copies`. A block with others closes it and opens a
+        new one; an exception in the block closes it. `keep` is called with the machine before that, `restore` with each
+        new machine."""
         make = partial(self._open, precision, copies, restore)
         with self._machine.use((precision, copies), make, keep) as machine:
             yield machine
@@ -743,8 +743,8 @@ class CompiledModel:
         return self.machines.run({name: as_numpy(array) for name, array in arrays.items()}, precision)
 
     def _input_arrays(self, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Array]:
-        """Return one numpy array for each input, from those in order and those by name. Raises HostError for others
-        than the model takes."""
+        """Return one numpy array for each input of the model, in order, from those given in order and those by name.
+        Raises HostError for an input that is missing or that the model does not have."""
         return [as_numpy(array) for array in inputs_by_label(self.io.labels, inputs, named or {}).values()]
 
     def _one_set(self, inputs: Any) -> list[Array]:

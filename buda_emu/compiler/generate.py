@@ -171,7 +171,8 @@ def _slot_division(cache: str, cache_shape: Shape, part_shape: Shape) -> tuple[i
 def _add_model(
     joint_graph: Graph, graph: Graph, program: str, prefix: str, keeps: Mapping[int, str], caches: Mapping[str, _Cache]
 ) -> Part:
-    """Add the nodes of one model to the graph of all, with states in place of its cache inputs."""
+    """Add the nodes of one model to the graph of all, with states in place of its cache inputs, as the program
+    `program`, and return the labels of its inputs and outputs. `prefix`: what names and labels begin with."""
     b = Builder(joint_graph, decompose=False)
     names: dict[str, str] = {}
     inputs: list[str] = []
@@ -357,7 +358,8 @@ class CompiledPrograms(CompiledModel):
 
     # ------------------------------------------------------------------------------------------------- details
     def _find_part(self, program: str) -> tuple[str, Part]:
-        """Return a program by name, or the only one. Raises HostError for an unknown name."""
+        """Return the name and the part of the program `program`, of the only one if that is "". Raises HostError for an
+        unknown name."""
         if not program and len(self.parts) == 1:
             return next(iter(self.parts.items()))
         if program not in self.parts:
@@ -414,7 +416,7 @@ ENTRIES = 4
 
 
 def _require_programs(programs: Any) -> None:
-    """Raise HostError for anything but a Program, or a mapping of at least one."""
+    """Raise HostError unless there is a Program, or a mapping of names to at least one."""
     if isinstance(programs, Program):
         return
     if not isinstance(programs, Mapping):

@@ -108,7 +108,7 @@ class MemoryWatch:
             )
 
     def _fix(self, first: str) -> str:
-        """Return the advice that ends a message: `first`, unless it is "", or more memory."""
+        """Return the advice that ends a message: `first`, unless it is "", or a way to more memory."""
         remedies = [first] if first else []
         remedies.append("give a higher limit (--memory-limit)" if self.given else "close other programs")
         return f"{' or '.join(remedies).capitalize()}"

@@ -141,8 +141,9 @@ def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:
 
 
 def widen(tiles: TileGraph) -> None:
-    """Give ops that write a state the format of its ram (V079), over the formats of rules and masks. A program that
-    replaces a state with a format of its own computes in that format; one that only adds to a state does not."""
+    """Give ops that write a state, in the graph itself, the format of its ram (V079), over the formats of rules and
+    masks. A program that replaces a state with a format of its own computes in that format; one that only adds to a
+    state does not."""
     stored = {store.op: tiles.states[store.queue].df for store in tiles.stores.values()}
     changes = {store.op: store for store in tiles.stores.values() if not store.accumulate}
     wide = {tiles.ops[name].program: stored[name] for name in changes if stored[name]}
@@ -182,7 +183,8 @@ _ENDS: Final = frozenset({"exp", "sigmoid", "tanh", "reciprocal"})
 
 
 def keep_apart(tiles: TileGraph, target: Target) -> None:
-    """Give 16 bits to the results of ops that may hold masks beside numbers, unless the ops have their own formats."""
+    """Give 16 bits, in the graph itself, to the results of ops that may hold masks beside numbers, unless the ops have
+    their own formats."""
     large = large_values(tiles, target)
     for op in tiles.ops.values():
         if op.name in large and op.precision.df == "":
@@ -207,8 +209,8 @@ def large_values(tiles: TileGraph, target: Target) -> set[str]:
 
 
 def keep_from_padding(tiles: TileGraph, target: Target) -> None:
-    """Give 16 bits instead of a block format to the results of ops that mix elements with padding, even if a rule chose
-    the block format."""
+    """Give 16 bits instead of a block format, in the graph itself, to the results of ops that mix elements with
+    padding, even if a rule chose the block format."""
     mixed = mixed_with_padding(tiles)
     for op in tiles.ops.values():
         if op.name in mixed:
@@ -258,5 +260,5 @@ def _may_be_large(op: TileOp, large: set[str]) -> bool:
 
 
 def _has_small_clamp(attrs: Mapping[str, Any]) -> bool:
-    """Return whether the result lies between 0 and a small threshold (OPS 6.13)."""
+    """Return whether the attributes clamp the op's result between 0 and a threshold below `_LARGE` (OPS 6.13)."""
     return attrs.get("relu_mode") == "max" and float(attrs.get("relu_threshold", 0.0)) < _LARGE

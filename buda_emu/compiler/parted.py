@@ -150,8 +150,8 @@ def operator_from_image(form: str, data: bytes) -> Run:
 
 
 def mark_host_ops(graph: Graph, names: Sequence[str]) -> Graph:
-    """Turn all front-end ops of the types `names` into `host` ops. Raises HostError for a type that no op of the model
-    has."""
+    """Return the graph with all front-end ops of the types `names` turned into `host` ops. Raises HostError for a type
+    that no op of the model has."""
     nodes = {name: _as_host_op(node) if node.op in names else node for name, node in graph.nodes.items()}
     kinds = {node.attrs["kind"] for node in nodes.values() if node.op == "host"}
     for name in names:
@@ -222,7 +222,7 @@ class PartedGraph:
 
 def _host_steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork]:
     """Return the steps that the host runs at level `number` of a model cut into parts, one per call of an operator,
-    which may give several nodes. `level` is each node's, as `cut` counts."""
+    which may give several nodes. `level`: for each node the largest number of host ops on a path to it."""
     calls: dict[tuple[int, tuple[str, ...]], list[Node]] = {}
     for node in graph:
         if node.op == "host" and level[node.name] == number:
@@ -402,7 +402,7 @@ class PartedModel:
     def _run_device_step(
         self, precision: Precision, step: DeviceStep, operands: Mapping[str, Array]
     ) -> dict[str, Array]:
-        """Run the program of a step on operands by label, and return its outputs by label, for `follow`."""
+        """Run the program of a step on operands by label, and return its outputs by label."""
         if self.compiled is None:
             raise InternalError("a step of the device, and no netlist")
         (name,) = (key for key, part in self.compiled.parts.items() if program_name(part.program) == step.program)
@@ -450,7 +450,7 @@ class PartedModel:
         return self.on_device.perf()
 
     def report(self) -> ReportText:
-        """Describe the steps, and where the modelled time of the programs goes, as a compiled model does."""
+        """Describe the steps, and where the modelled time of the programs goes: for each epoch what sets its pace."""
         lines = "\n".join(self.step_lines())
         if self.compiled is None:
             return ReportText(lines)

@@ -127,7 +127,8 @@ def _on_each_graph(function: Callable[[Graph], Graph], level_after: str) -> Run:
 
 
 def _assign_rules(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Give ops the formats of the caller's rules, and warn of rules that fit none."""
+    """Give ops the formats of the caller's rules, in the tile graphs themselves, and issue a HostWarning for each rule
+    that fits none."""
     results = _on_each_tile_graph(lambda tiles, _: assign(tiles, context.rules))(forms, context)
     graphs = [form.tiles for form in results if form.tiles is not None]
     for sentence in idle_rules(graphs, context.rules):
@@ -154,8 +155,8 @@ def _on_each_tile_graph(function: Callable[[TileGraph, Context], TileGraph | Non
 
 
 def _lay_out_windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Let the host lay out the windows of each model's first convolution: return a form for each possible layout, the
-    quickest for the convolution alone first; with low effort only that one."""
+    """Let the host lay out the windows of each model's first convolution: return a form for each layout that
+    `host_windows` offers, the quickest for the convolution alone first; with low effort only that one."""
     graphs = [Ir(CORE, graph) for form in forms for graph in host_windows(form.graph, context.target)]
     if context.objective.effort == "low":
         return graphs[:1]
@@ -195,7 +196,8 @@ def _run_late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _for_one(step: Run) -> Run:
-    """Restrict a pass to forms with only one input in flight, on one chip."""
+    """Return the run of a pass that treats only forms with one input in flight, on one chip, and leaves other forms
+    unchanged."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
         """Apply the step to the forms with only one input in flight, on one chip, and leave the others unchanged."""
@@ -479,7 +481,8 @@ LAST_ON_GRAPHS: Final = "dce"
 
 
 def require_pass_name(name: str, option: str) -> str:
-    """Return the name. Raises HostError, with all names, for one that no pass has."""
+    """Return the name of a pass unchanged. Raises HostError, naming `option` and all passes, for a name that no pass
+    has."""
     if name not in NAMES:
         hint = near(name, NAMES)
         names = f"passes are {', '.join(NAMES)}"
@@ -596,14 +599,16 @@ def _run_pass(step: Pass, forms: Sequence[Ir], context: Context, observer: Obser
 
 
 def _check_graphs(name: str, forms: Sequence[Ir]) -> None:
-    """Check the graphs of levels front and core, which is cheap enough to do after every pass."""
+    """Check the graphs of levels front and core against the rules of their level, which is cheap enough to do after
+    every pass. Raises InternalError naming the pass `name`."""
     for form in forms:
         if form.level in (FRONT, CORE):
             check_graph(form.graph, form.level, name)
 
 
 def between(after: str, stop: str = "") -> Iterable[Pass]:
-    """Return the passes behind `after`, up to and including `stop`. Raises HostError if `stop` is before `after`."""
+    """Return the passes behind `after`, up to and including `stop`, "" for the last. Raises HostError if `stop` is
+    before `after`."""
     first = NAMES.index(after)
     if stop:
         last = NAMES.index(stop)

@@ -48,7 +48,7 @@ class SearchRecord:
 
     @staticmethod
     def begin(effort: str) -> "SearchRecord":
-        """Return the record of a search that has not begun."""
+        """Return the record of a search of this effort that has not begun."""
         return SearchRecord(LIMITS[effort], effort=effort)
 
     def stop_modelling(self) -> bool:
@@ -136,7 +136,8 @@ class SearchRecord:
 
 
 def _gain_text(share: float) -> str:
-    """Say how many fewer cycles, as a share, a greater effort reached."""
+    """Return the words for the share of cycles that a greater effort saved, ", 3.0 % fewer" or ", which gains
+    nothing"."""
     if share > 0:
         return f", {100 * share:.1f} % fewer"
     return ", which gains nothing"

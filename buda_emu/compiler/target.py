@@ -51,7 +51,8 @@ class Target:
 
     @staticmethod
     def from_names(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
-        """Return the target of an architecture and formats by name. Raises HostError for an unknown name."""
+        """Return the target of an architecture and formats by name. Raises HostError for an unknown name, and for
+        Float32 sums on Grayskull."""
         for option, word, words in (
             ("arch", arch, ARCH_CHOICES),
             ("df", df, DF_CHOICES),
@@ -90,7 +91,7 @@ class Target:
         return replace(self, df=df, acc=acc, fidelity=fidelity, reads=precision.reads)
 
     def read_df(self, operand: int) -> str:
-        """Return the format of an operand of the op that this target is for."""
+        """Return the format in which an op of this target reads operand number `operand`."""
         if operand < len(self.reads):
             return self.reads[operand]
         return self.activation_df

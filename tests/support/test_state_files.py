@@ -130,7 +130,7 @@ def test_damaged_snapshots_of_trainings(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "training"
     path.write_bytes(data)
     training = CompiledTraining.__new__(CompiledTraining)
-    training._running = Refusing  # type: ignore[method-assign,assignment]
+    training._machine_of_precision = Refusing  # type: ignore[method-assign,assignment]
     with pytest.raises(HostError, match=f"{path}|restored"):
         training.resume(path)
 

@@ -41,7 +41,8 @@ _OPS: dict[str, FrontOp] = {}
 
 
 def core(name: str, doc: str, shape: ShapeRule, reference: Reference, *, family: str, dtype: str | None = None) -> None:
-    """Declare a core op."""
+    """Declare a core op. `shape`: its shape rule; `reference`: the numpy function that defines its value; `dtype`: the
+    element type of the result if it is not that of the operands."""
     _register(FrontOp(name=name, family=family, doc=doc, shape=shape, reference=reference, decompose=None, dtype=dtype))
 
 
@@ -79,7 +80,7 @@ def _register(op: FrontOp) -> None:
 
 @cache
 def _load_declarations() -> None:
-    """Import all modules that declare ops, when an op is first looked up."""
+    """Import all modules that declare ops, once."""
     import_module("buda_emu.compiler.frontend_ops")
 
 

@@ -32,7 +32,7 @@ class Optimizer:
 
 
 def _add_decay(b: Builder, p: Node, g: Node, decay: float) -> Node:
-    """Return the gradient with weight decay."""
+    """Return the gradient `g` of the parameter `p` plus `decay` times the parameter; g itself if there is no decay."""
     if decay:
         return b.add(g, b.multiply(p, decay))
     return g
@@ -52,8 +52,8 @@ def _make_sgd_step(
 
 
 def _moving_mean(b: Builder, old: Node, new: Node, share: float) -> Node:
-    """Return old + share (new - old), a mean that forgets. Small shares survive formats of few bits better than 1 -
-    share does."""
+    """Return old + share (new - old), a mean that forgets old values. Small shares survive formats of few bits better
+    than 1 - share does."""
     return b.add(old, b.multiply(b.subtract(new, old), share))
 
 

@@ -149,8 +149,9 @@ def _first_names(with_loss: Any) -> dict[str, str]:
 def _trace_joint_program(
     with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[str], name: str
 ) -> tuple[Any, list[tuple[int, int]]]:
-    """Trace the module with its loss and return torch's joint program of forward and backward pass, and what
-    `_one_hot_inputs` returns."""
+    """Trace the module with its loss and return torch's joint program of forward and backward pass, and the numbers of
+    its inputs that hold classes, each with the number of classes. Raises HostError if torch cannot trace it, and what
+    torch raises."""
     from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
 
     # The other kernels have backward passes of their own.

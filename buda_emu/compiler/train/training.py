@@ -104,7 +104,7 @@ class CompiledTraining(CompiledModel):
         return loss
 
     def _push_optimizer_numbers(self, machine: Emulator) -> None:
-        """Send the numbers of the optimizer for the next step, such as the learning rate, to the device."""
+        """Push the numbers of the optimizer for the next step, such as the learning rate, to the machine."""
         rate = self.learning_rate
         if callable(rate):
             rate = rate(self.step)
@@ -206,7 +206,7 @@ class CompiledTraining(CompiledModel):
         return flat.reshape(state.host_shape).astype(state.dtype)
 
     def _read_queue(self, queue: str) -> Array:
-        """Return the raw content of a queue, from the machine or, where none is open, what the next one will be loaded
+        """Return the raw content of a queue, from the machine or, if none is open, what the next machine will be filled
         with."""
         if self._machine is None:
             return self._held[queue]
@@ -257,7 +257,7 @@ class CompiledTraining(CompiledModel):
         return ModelPerf(self._model_time({LOOP: str(self.placement.rounds), ZERO: "1"}).run, 1, "step")
 
     def report(self) -> ReportText:
-        """Return the report of the model, and what is stored for the backward pass."""
+        """Return the report of where the modelled time goes, and what is stored for the backward pass."""
         return ReportText(f"{super().report()}\n\n{self.stored}")
 
     # ------------------------------------------------------------------------------------------------- snapshots
