@@ -335,24 +335,26 @@ class Compilation:
         inputs. Of several window layouts the search takes the one with which the whole model is quickest. Raises
         UnsupportedError for what the device cannot do."""
         graph.name = self.name or graph.name
-        return self._placement_of(run([Ir(FRONT, graph)], self._context(entries), self.observer))
+        return self._placement_of(run([Ir(FRONT, graph)], self._pass_context(entries), self.observer))
 
     def prepare(self, graph: Graph) -> Graph:
         """Run all passes on graphs and return the graph. Of several window layouts it takes the one with the fewest
         cycles for the convolution alone."""
         graph.name = self.name or graph.name
-        return run([Ir(FRONT, graph)], self._context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
+        return run([Ir(FRONT, graph)], self._pass_context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
 
     def place_core_graph(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """Run the passes after those on graphs and return the same as `place`, of a graph that `prepare` returned."""
-        forms = run([Ir(CORE, graph)], self._context(entries), self.observer, after=LAST_ON_GRAPHS)
+        forms = run([Ir(CORE, graph)], self._pass_context(entries), self.observer, after=LAST_ON_GRAPHS)
         return self._placement_of(forms)
 
     def run_until(self, graph: Graph, after: str) -> IrFile:
         """Run the passes up to and including `after`, and return their IR as the content of an IR file. Raises
         HostError for a pass that does not exist."""
         graph.name = self.name or graph.name
-        return file_of(after, run([Ir(FRONT, graph)], self._context(), self.observer, stop=after), self._context())
+        return file_of(
+            after, run([Ir(FRONT, graph)], self._pass_context(), self.observer, stop=after), self._pass_context()
+        )
 
     def resume(self, file: IrFile) -> tuple[Graph, Placement, str]:
         """Run the passes after the one that a file was written after, and return the same as `place`. A file of ops on
@@ -367,10 +369,10 @@ class Compilation:
             for problem in problems(form, compilation.device.arch.name):
                 raise IrError(f"{form.locate(problem, file.path)} (after {file.after}, level {form.level})")
         return compilation._placement_of(
-            run(file.forms, compilation._context(), compilation.observer, after=file.after)
+            run(file.forms, compilation._pass_context(), compilation.observer, after=file.after)
         )
 
-    def _context(self, entries: int = 2) -> Context:
+    def _pass_context(self, entries: int = 2) -> Context:
         """Return the options as the settings that passes read. `entries`: rounds of inputs that the queues of inputs
         and outputs hold."""
         return Context(
@@ -389,7 +391,7 @@ class Compilation:
         placement = forms[0].placement
         if placement is None:
             raise InternalError("the last pass left no placement")
-        return graph, placement, _title(graph, self.device)
+        return graph, placement, _netlist_comment(graph, self.device)
 
 
 def _chips_from_options(options: CompileOptions, arch: str, on_board: Board | None) -> int | Chips:
@@ -410,7 +412,7 @@ def _chips_from_options(options: CompileOptions, arch: str, on_board: Board | No
     return chips
 
 
-def _title(graph: Graph, target: Target) -> str:
+def _netlist_comment(graph: Graph, target: Target) -> str:
     """Return the comment at the head of the netlist: model, device, number formats and fidelity."""
     formats = f"{target.activation_df}, sums in {target.acc_df}, {target.fidelity}"
     return f"Model {graph.name} by buda-emu compile: {target.title}, {formats}. Names are the model's own."

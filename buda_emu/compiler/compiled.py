@@ -216,7 +216,7 @@ def difference(name: str, expected: Array, observed: Array) -> Difference:
     a = np.asarray(expected, np.float64).ravel()
     b = np.asarray(observed, np.float64).ravel()
     finite = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < INFINITE) & (np.abs(b) < INFINITE)
-    wrong = int(np.count_nonzero(~finite & ~(_infinite(a) & _infinite(b) & (np.sign(a) == np.sign(b)))))
+    wrong = int(np.count_nonzero(~finite & ~(_are_infinite(a) & _are_infinite(b) & (np.sign(a) == np.sign(b)))))
     a = a[finite]
     b = b[finite]
     moments = Moments()
@@ -245,7 +245,7 @@ def difference(name: str, expected: Array, observed: Array) -> Difference:
     )
 
 
-def _infinite(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _are_infinite(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return a mask of the values of magnitude INFINITE or more, which count as infinite; NaN does not."""
     return np.abs(values) >= INFINITE
 
@@ -347,7 +347,7 @@ def layer_of(graph: Graph, placement: Placement, op: str) -> str:
 def elements_of(tiles: TileGraph) -> Callable[[str], NDArray[np.bool_] | None]:
     """Return a function that maps the name of an op to a mask [tiles, 1024] of the numbers in its tiles that are
     elements of the model. The mask is None if all numbers are elements or if the layout is unknown."""
-    layouts = _layouts(tiles)
+    layouts = _layouts_by_tensor(tiles)
 
     def of(name: str) -> NDArray[np.bool_] | None:
         """Return the mask of the elements of a value that belong to the model, not to padding; None if all do or it is
@@ -367,7 +367,7 @@ def padding_shares(tiles: TileGraph) -> dict[str, float]:
     """Return the share of the numbers in the tiles of each op's result that are padding, for the ops whose layout is
     known and has some."""
     shares: dict[str, float] = {}
-    for name, layout in _layouts(tiles).items():
+    for name, layout in _layouts_by_tensor(tiles).items():
         stored = prod(piece.size for piece in layout.pieces if piece.axis != "-")
         share = round(1 - stored / prod(layout.extent), 4)
         if name in tiles.ops and share > 0 and prod(layout.extent) == prod(tiles.ops[name].shape) * TILE**2:
@@ -375,7 +375,7 @@ def padding_shares(tiles: TileGraph) -> dict[str, float]:
     return shares
 
 
-def _layouts(tiles: TileGraph) -> dict[str, Layout]:
+def _layouts_by_tensor(tiles: TileGraph) -> dict[str, Layout]:
     """Return the layouts of tensors by name, as far as they are known: of values of the model, inputs, outputs, and
     what is computed from these tile by tile."""
     layouts = {

@@ -287,7 +287,7 @@ class CompiledPrograms(CompiledModel):
                 machine.push(state.written, state.entries(self._kept[state.label]))
 
     def reset(self) -> None:
-        """Reset the caches to their initial content."""
+        """Set the caches to their initial content, also on an open machine."""
         with self.machines.current() as machine:
             self._kept.clear()
             if machine is not None:

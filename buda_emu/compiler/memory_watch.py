@@ -85,7 +85,7 @@ class MemoryWatch:
         if needed > self.limit:
             named = ", ".join(f"{name} {size_text(size)}" for size, name in nlargest(NAMED, held.values()))
             raise UnsupportedError(
-                f"compile: it {words}. {f'The largest: {named}. ' if named else ''}{self._fix(_FILES)}"
+                f"compile: it {words}. {f'The largest: {named}. ' if named else ''}{self._remedy_text(_FILES)}"
             )
         return words
 
@@ -95,7 +95,7 @@ class MemoryWatch:
         if have + count > self.limit:
             raise UnsupportedError(
                 f"compile: {task} takes {size_text(count)} more, the process has {size_text(have)}, the memory limit "
-                f"is {size_text(self.limit)}. {self._fix(fix)}"
+                f"is {size_text(self.limit)}. {self._remedy_text(fix)}"
             )
 
     def after(self, step: str) -> None:
@@ -104,10 +104,10 @@ class MemoryWatch:
         if have > self.limit:
             raise UnsupportedError(
                 f"compile: after {step} the process has {size_text(have)}, the memory limit is "
-                f"{size_text(self.limit)}. {self._fix(_FILES)}"
+                f"{size_text(self.limit)}. {self._remedy_text(_FILES)}"
             )
 
-    def _fix(self, first: str) -> str:
+    def _remedy_text(self, first: str) -> str:
         """Return the advice that ends a message: `first`, unless it is "", or a way to more memory."""
         remedies = [first] if first else []
         remedies.append("give a higher limit (--memory-limit)" if self.given else "close other programs")

@@ -125,7 +125,8 @@ def idle_rules(graphs: Sequence[TileGraph], rules: Sequence[Rule]) -> Iterator[s
 
 
 def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:
-    """Return the formats that an op has already, or those that the rules give it."""
+    """Return the formats that an op has already or, if it has none, those that the rules give it; each field is ""
+    where no rule says it."""
     if op.precision != Precision():
         return op.precision  # integers, and what becomes of them, have the only formats that they can have
     df = ""

@@ -287,7 +287,8 @@ def _add_part(graph: Graph, nodes: Sequence[Node], parted: PartedGraph) -> Devic
 
 
 def _plan_input(graph: Graph, node: Node) -> PlanInput:
-    """Return an input of the model as a host plan describes it."""
+    """Return an input node of the model as a host plan describes it: label, shape, element type and bound of its
+    values."""
     return PlanInput(
         label=node.attrs["label"],
         value=node.name,
@@ -466,7 +467,7 @@ class PartedModel:
         return self.compiled.save(folder, name, host=(self.plan, members))
 
     def close(self) -> None:
-        """Free the machines that calls opened."""
+        """Free the machines that calls opened; the next call opens a new one."""
         if self.compiled is not None:
             self.compiled.close()
 

@@ -240,7 +240,7 @@ def _is_wide(context: Context) -> bool:
     return FORMATS[context.target.activation_df].family != "a"
 
 
-def _fuses(context: Context) -> bool:
+def _wants_fusion(context: Context) -> bool:
     """Return whether the caller wants ops to be fused."""
     return context.fuse
 
@@ -348,7 +348,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="a row that is added becomes the product's operand",
         run=_on_each_tile_graph(lambda tiles, _: fuse_bias(tiles)),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_activation",
@@ -356,7 +356,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="gelu goes into the product before it",
         run=_on_each_tile_graph(lambda tiles, _: fuse_activation(tiles)),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_relu",
@@ -364,7 +364,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="a clamp becomes the packer's of the op before it",
         run=_on_each_tile_graph(lambda tiles, _: fuse_relu(tiles)),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_rows",
@@ -372,7 +372,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="a softmax, or what a norm divides by, becomes one op with the sums of its rows",
         run=_for_one(_on_each_tile_graph(lambda tiles, context: fuse_rows(tiles, context.targets(tiles)))),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_chains",
@@ -380,7 +380,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="element-wise ops that follow each other become one op",
         run=_on_each_tile_graph(lambda tiles, context: fuse_chains(tiles, context.target)),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_spreads",
@@ -388,7 +388,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="readers of a maximum spread its one column over the tile themselves",
         run=_on_each_tile_graph(lambda tiles, _: fuse_spreads(tiles)),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_half_tiles",
@@ -396,7 +396,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="what is one number for each row is computed on half of each tile",
         run=_on_each_tile_graph(lambda tiles, _: fuse_half_tiles(tiles)),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_products",
@@ -404,7 +404,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="products go into the op that adds something to them, or multiplies them",
         run=_for_one(_on_each_tile_graph(lambda tiles, context: fuse_products(tiles, context.targets(tiles)))),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="stack_rows",
@@ -412,7 +412,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="ops that sum rows have their slices below each other, for several cores",
         run=_on_each_tile_graph(lambda tiles, context: stack_row_sums(tiles, context.targets(tiles))),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="fuse_stores",
@@ -420,7 +420,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         after=TILE,
         doc="the op that makes the value of a cache slot writes it",
         run=_on_each_tile_graph(lambda tiles, _: fuse_stores(tiles)),
-        wanted=_fuses,
+        wanted=_wants_fusion,
     ),
     Pass(
         name="mixed_formats",

@@ -99,7 +99,7 @@ class Target:
     @property
     def chip(self) -> Device:
         """The chip as the time model takes it: the board's, or one with the target's cores."""
-        return _chip(self.board, self.arch.name, self.arch.grid)
+        return _device_with_grid(self.board, self.arch.name, self.arch.grid)
 
     @property
     def buffer_room(self) -> int:
@@ -179,8 +179,9 @@ class Target:
 
 
 @cache
-def _chip(on: str, arch: str, grid: tuple[int, int]) -> Device:
-    """Return the chip of a board, or of an architecture if `on` is "", with a grid of cores."""
+def _device_with_grid(on: str, arch: str, grid: tuple[int, int]) -> Device:
+    """Return the device of the time model for a board, or for an architecture if `on` is "", with a grid of cores of
+    this size."""
     return (board(on).chip if on else device(arch)).with_grid(*grid)
 
 

@@ -32,7 +32,7 @@ _SECTIONS: Final = {
 def netlist_of(placement: Placement, path: str) -> Netlist:
     """Build the netlist of a placement: the one that `load` would read from its text. `path`: the name of the netlist
     in messages."""
-    return build(_document(placement, path))
+    return build(_written_netlist(placement, path))
 
 
 def netlist_text(placement: Placement, title: str) -> str:
@@ -51,8 +51,9 @@ def _queues_by_role(placement: Placement) -> Iterator[PlacedQueue]:
                 yield queue
 
 
-def _document(placement: Placement, path: str) -> WrittenNetlist:
-    """Return the document that the reader would make of the text, before copies are made and anything is derived."""
+def _written_netlist(placement: Placement, path: str) -> WrittenNetlist:
+    """Return the netlist as its reader would have it after parsing the text, before it makes copies and derives
+    anything."""
     arch = placement.target.arch.name
     document = WrittenNetlist(path, arch, (arch,))
     for queue in _queues_by_role(placement):
@@ -143,7 +144,7 @@ def _netlist_op(placement: Placement, placed: PlacedOp, graph: str, device: int)
         out_df=out_df,
         intermed_df=_intermediate_format(target, op, out_df),
         acc_df=target.acc_df,
-        math_fidelity=_fidelity(target, op, formats),
+        math_fidelity=_op_fidelity(target, op, formats),
         untilize_output=bool(op.attrs.get("untilize")),
         gradient_op=bool(op.attrs.get("gradient")),
         grid_transpose=placed.grid_transpose,
@@ -260,7 +261,7 @@ def _output_format(placement: Placement, name: str) -> str:
     return target.activation_df
 
 
-def _fidelity(target: Target, op: TileOp, formats: tuple[str, ...]) -> str:
+def _op_fidelity(target: Target, op: TileOp, formats: tuple[str, ...]) -> str:
     """Return the fidelity of an op; an identity matmul with a Bfp2 encoding takes at most HiFi2."""
     if op.attrs.get("identity") and formats[0].startswith("Bfp2"):
         return "HiFi2" if target.fidelity != "LoFi" else "LoFi"  # FRONTEND 3.5

@@ -114,8 +114,8 @@ def erf(b: Builder, x: Node) -> Node:
     """x P(x^2) / Q(x^2) for x between -4 and 4, within 6e-6"""
     x = b.clip(x, low=-4.0, high=4.0)
     z = b.square(x)
-    top = _polynomial(b, z, _ERF_P)
-    return b.multiply(b.multiply(x, top), b.reciprocal(_polynomial(b, z, _ERF_Q)))
+    top = _evaluate_polynomial(b, z, _ERF_P)
+    return b.multiply(b.multiply(x, top), b.reciprocal(_evaluate_polynomial(b, z, _ERF_Q)))
 
 
 # Coefficients of this file: lowest power first, fitted by iterated least squares to the function itself in float64;
@@ -125,7 +125,7 @@ _ERF_Q = [1.0, 0.48625448346138, 0.10585588961839676, 0.012534359470009804, 7.33
 _GELU = [1.5950157642364502, 0.0740112960338593, -0.0007030343404039741]
 
 
-def _polynomial(b: Builder, x: Node, coefficients: list[float]) -> Node:
+def _evaluate_polynomial(b: Builder, x: Node, coefficients: list[float]) -> Node:
     """Evaluate a polynomial by Horner's scheme; coefficients begin with the constant term."""
     sum_: Any = b.constant(np.float32(coefficients[-1]))
     for value in reversed(coefficients[:-1]):
@@ -139,7 +139,7 @@ def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
     if approximate == "tanh":
         return b.gelu_tanh(x)
     z = b.relu(b.square(x), threshold=36.0, mode="max")  # P would turn far outside
-    return b.multiply(x, b.sigmoid(b.multiply(x, _polynomial(b, z, _GELU))))
+    return b.multiply(x, b.sigmoid(b.multiply(x, _evaluate_polynomial(b, z, _GELU))))
 
 
 # --------------------------------------------------------------------------------- logarithms and powers of other bases
@@ -357,7 +357,7 @@ def atan(b: Builder, x: Node) -> Node:
     size = b.abs(x)
     large = b.greater(size, 1.0)
     t = b.where(large, b.reciprocal(b.maximum(size, 1e-30)), size)
-    inner = b.multiply(t, _polynomial(b, b.square(t), _ATAN))
+    inner = b.multiply(t, _evaluate_polynomial(b, b.square(t), _ATAN))
     return b.multiply(b.sign(x), b.where(large, b.subtract(pi / 2, inner), inner))
 
 
@@ -374,7 +374,7 @@ def atan2(b: Builder, y: Node, x: Node) -> Node:
     steep = b.greater(high, wide)
     larger = b.maximum(b.maximum(high, wide), 2.0**-120)
     t = b.divide(b.minimum(high, wide), larger)
-    angle = b.multiply(t, _polynomial(b, b.square(t), _ATAN))
+    angle = b.multiply(t, _evaluate_polynomial(b, b.square(t), _ATAN))
     angle = b.where(steep, b.subtract(pi / 2, angle), angle)
     angle = b.where(b.less(x, 0.0), b.subtract(pi, angle), angle)
     return b.where(b.less(y, 0.0), b.negative(angle), angle)

@@ -34,7 +34,8 @@ class Readers:
             self._add(op)
 
     def of(self, name: str) -> list[tuple[str, int]]:
-        """Return (op, operand) for each time that a tensor is read."""
+        """Return the name of the op and the number of the operand for each time that a tensor is read; [] if nothing
+        reads it."""
         return self._of.get(name, [])
 
     def only_source(self, op: TileOp, operand: int) -> TileOp | None:

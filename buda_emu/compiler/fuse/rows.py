@@ -57,7 +57,7 @@ class _Rows:
         ends = {name for name in by_row if not self._stays_inside(name, by_row)}
         depths = depths_of(self.tiles, by_row)  # products and moves
         while True:
-            cones_and_rest = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
+            cones_and_rest = {name: self._collect_cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
             cones = {name: cone for name, (cone, _) in cones_and_rest.items()}
             new_ends = self._values_to_pass_on(cones).union(
                 *(self._ops_ready_early(cone, depths) for cone in cones.values())
@@ -162,7 +162,7 @@ class _Rows:
             return place == 0 and not tms
         return not tms or (columns == 1 and tms == (("broadcast", "c", reader.shape[2]),))
 
-    def _cone(self, root: str, by_row: set[str], ends: set[str]) -> tuple[list[str], list[str]]:
+    def _collect_cone(self, root: str, by_row: set[str], ends: set[str]) -> tuple[list[str], list[str]]:
         """Return the op `root` with the ops in front of it that stay inside a fused op, operands first, but no more
         than one fused op has; and the ops in front of these that were left out. Only ops in `by_row` join, and none in
         `ends`."""

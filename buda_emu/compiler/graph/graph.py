@@ -232,7 +232,7 @@ class ArrayKey:
             return
         if array.nbytes > _SMALL:
             array = array.flat[np.arange(0, array.size, max(1, array.size // _SAMPLES))]
-        self._hash = hash((self._array.shape, array.dtype.str, zlib.crc32(_bits(array).data)))
+        self._hash = hash((self._array.shape, array.dtype.str, zlib.crc32(_flat_bytes(array).data)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -250,7 +250,7 @@ class ArrayKey:
             return False
         if left.shape != right.shape or left.dtype != right.dtype:
             return False
-        return _share_memory(left, right) or _equal_bits(_bits(left), _bits(right))
+        return _share_memory(left, right) or _equal_bits(_flat_bytes(left), _flat_bytes(right))
 
 
 def _share_memory(left: NDArray[Any], right: NDArray[Any]) -> bool:
@@ -265,7 +265,7 @@ def _equal_bits(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> bool:
     return all(np.array_equal(left[part], right[part]) for part in parts)
 
 
-def _bits(array: NDArray[Any]) -> NDArray[np.uint8]:
+def _flat_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     """Return the bytes of an array, flat."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 

@@ -35,7 +35,7 @@ def _has_operands(graph: Graph, node: Node) -> bool:
 
 
 def _holds_value(_: Graph, node: Node) -> bool:
-    """Return whether a node, if it is a constant, has a value of its shape."""
+    """Return whether a node, if it is a constant, has a value of its shape; true for any other node."""
     value = node.attrs.get("value")
     return node.op != "constant" or (isinstance(value, (np.ndarray, Referenced)) and node.value.shape == node.shape)
 

@@ -162,13 +162,13 @@ class Refusals:
     def raise_if_any(self, model: str, *advice: str) -> None:
         """Raise UnsupportedError naming all refused constructs and what to do, if there are any."""
         lines = [
-            f"{construct}: {plural(count, 'time')}{self._at(construct)}"
+            f"{construct}: {plural(count, 'time')}{self._places_text(construct)}"
             for construct, count in self.counts.most_common()
         ]
         if lines:
             raise UnsupportedError(f"compile: {model}: not supported: " + "; ".join((*lines, *advice)))
 
-    def _at(self, construct: str) -> str:
+    def _places_text(self, construct: str) -> str:
         """Return the words about the places of a construct: the first, and as many others as a message has room for, if
         they are lines of the model's source, all of which have to be changed."""
         first, *others = self._places[construct]

@@ -52,14 +52,14 @@ class Tokens:
         self.where = position
         self._at = 0
         self._start: int = 0
-        self._next()
+        self._step()
 
     @staticmethod
     def is_name(text: str) -> bool:
         """Return whether a text is a name that needs no quotes."""
         return re.fullmatch(_NAME, text) is not None
 
-    def _next(self) -> None:
+    def _step(self) -> None:
         """Step to the next token of the line. Raises IrError at a character that begins none."""
         match = _TOKEN.match(self.line, self._at)
         if match is None:
@@ -81,7 +81,7 @@ class Tokens:
         """Skip a sign or a name if it comes next, and return whether it did."""
         matches = self.at(sign)
         if matches:
-            self._next()
+            self._step()
         return matches
 
     def need(self, sign: str) -> None:
@@ -137,7 +137,7 @@ class Tokens:
         if match is None:
             self.fail("a digest of twelve letters is missing")
         self._at = match.end()
-        self._next()
+        self._step()
         return match[0]
 
     def done(self) -> None:
@@ -148,7 +148,7 @@ class Tokens:
     def _take_word(self) -> str:
         """Return the text of the current token and step to the next."""
         word = self._word
-        self._next()
+        self._step()
         return word
 
 

@@ -379,13 +379,13 @@ def _division_problems(placement: Placement, placed: PlacedOp) -> Iterator[str]:
     have = (blocks.t, *(a * b * c for a, b, c in zip(blocks.grid, blocks.mblock, blocks.ublock, strict=True)))
     if have != (t, rows, columns):
         yield f"{placed.op.name}: its blocks are {list(have)} tiles, its result {[t, rows, columns]}"
-    top, left, bottom, right = _rectangle(placed)
+    top, left, bottom, right = _covered_cores(placed)
     height, width = placement.target.arch.grid
     if top < 0 or left < 0 or bottom > height or right > width or placed.chip < 0 or placed.epoch < 0:
         yield f"{placed.op.name}: cores {[top, left]} to {[bottom - 1, right - 1]}, the chip has {height}x{width}"
 
 
-def _rectangle(placed: PlacedOp) -> tuple[int, int, int, int]:
+def _covered_cores(placed: PlacedOp) -> tuple[int, int, int, int]:
     """Return the cores of an op as top, left, bottom and right, the last two excluded."""
     rows, columns = reversed(placed.blocks.grid) if placed.grid_transpose else placed.blocks.grid
     return (*placed.at, placed.at[0] + rows, placed.at[1] + columns)
@@ -394,7 +394,7 @@ def _rectangle(placed: PlacedOp) -> tuple[int, int, int, int]:
 def _overlap_problems(placement: Placement) -> Iterator[str]:
     """Yield a problem for each pair of ops that run at the same time on the same cores."""
     for ops in placement.ops_by_graph().values():
-        rectangles = [(placed.op.name, _rectangle(placed)) for placed in ops]
+        rectangles = [(placed.op.name, _covered_cores(placed)) for placed in ops]
         for (name, first), (other, second) in combinations(rectangles, 2):
             if first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]:
                 yield f"{name} and {other} share cores"

@@ -215,6 +215,7 @@ def expand_layout(value: LoweredValue, shape: Shape) -> LoweredValue:
 def operand(low: Lowering, value: LoweredValue, layout: Layout) -> tuple[Use, tuple[bool, bool], tuple[bool, bool]]:
     """Return a value as an operand in a layout, whether the padding of its rows and of its columns is zero, and whether
     its rows and its columns are copies of each other.
+
     An axis that consists of repeats is a broadcast TM; rows and columns are first copied within their tile. Ops that
     move the value are added if its own layout is another."""
     parts = moves(value.layout, layout) or []

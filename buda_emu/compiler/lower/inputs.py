@@ -336,6 +336,7 @@ def _slot_layout(state: State) -> Layout:
 def emit_store(low: Lowering, output: Output) -> None:
     """Add the op that writes an output's value into its state's ram, with zeros in the padding, and note the store. It
     is a nop, so that no other op reads what it packs.
+
     A sum is made by a gradient op, which adds to the ram (NETLIST 4.4)."""
     node = low.graph[output.value]
     low.node = node

@@ -50,7 +50,7 @@ def to_int8(low: Lowering, node: Node) -> LoweredValue:
 
 @lowers("from_int8")
 def from_int8(low: Lowering, node: Node) -> LoweredValue:
-    """Lower to a `dequantization`."""
+    """Lower to a `dequantization` by a constant scale."""
     value = low.values[node.inputs[0]]
     scale = low.array(node.inputs[1])
     assert scale is not None

@@ -57,7 +57,7 @@ class Piece:
     stride: int
 
     def split(self, inner: int) -> tuple["Piece", "Piece"]:
-        """Return the outer and the inner part, the inner one of size `inner`."""
+        """Return the outer and the inner part of the piece, the inner one of size `inner`, which must divide it."""
         return Piece(self.size // inner, self.axis, self.stride * inner), Piece(inner, self.axis, self.stride)
 
 

@@ -60,8 +60,8 @@ def _nodes_by_program(graph: Graph) -> dict[str, list[Node]]:
     return nodes
 
 
-def _readers(tiles: TileGraph, source: str) -> Iterator[TileOp]:
-    """Yield the ops that read a queue or the result of an op."""
+def _ops_reading(tiles: TileGraph, source: str) -> Iterator[TileOp]:
+    """Yield the ops that read the queue, or the result of the op, of the name `source`."""
     return (op for op in tiles.ops.values() if any(use.source == source for use in op.uses))
 
 
@@ -76,8 +76,8 @@ def store_early(tiles: TileGraph) -> TileGraph:
     for store in tiles.stores.values():
         op = tiles.ops[store.op]
         before = [place[use.source] for use in op.uses if use.source in place]
-        before += [place[other.name] for other in _readers(tiles, store.queue) if other.program == op.program]
-        if before and not any(_readers(tiles, op.name)):
+        before += [place[other.name] for other in _ops_reading(tiles, store.queue) if other.program == op.program]
+        if before and not any(_ops_reading(tiles, op.name)):
             at[op.name] = max(before) + 0.5
     tiles.ops = {name: tiles.ops[name] for name in sorted(tiles.ops, key=at.__getitem__)}
     return tiles

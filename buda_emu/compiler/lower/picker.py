@@ -175,10 +175,10 @@ class PickTable:
     def counts(self, cut: WorkDivision) -> Counts:
         """Return the work of the fullest row of cores when it is divided by `cut`, without encoding the words."""
         if cut not in self._counts:
-            self._counts[cut] = self._count(cut)
+            self._counts[cut] = self._measure_fullest_row(cut)
         return self._counts[cut]
 
-    def _count(self, cut: WorkDivision) -> Counts:
+    def _measure_fullest_row(self, cut: WorkDivision) -> Counts:
         """Count strips, ublocks, pairs, tiles and words of each row of cores, and return the largest figures."""
         block = self.rows // cut.grid_rows
         core = self.row // block
@@ -244,7 +244,7 @@ class PickTable:
             pairs = np.flatnonzero(core == number)
             core_tiles, place = np.unique(self.which[pairs], return_inverse=True)
             out_tiles[number, : len(core_tiles)] = self.tiles[core_tiles]
-            core_strips = self._strips(pairs, place, cut, (tile_bits, inner_bits))
+            core_strips = self._make_strips(pairs, place, cut, (tile_bits, inner_bits))
             strips.append(len(core_strips))
             words.append(_encode_strips(core_strips, ublock_bits))
         longest = -(-max(len(stream) for stream in words) // _TILE_WORDS)
@@ -262,7 +262,7 @@ class PickTable:
             plain=self.plain,
         )
 
-    def _strips(self, pairs: Index, place: Index, cut: WorkDivision, bits: tuple[int, int]) -> "list[_Strip]":
+    def _make_strips(self, pairs: Index, place: Index, cut: WorkDivision, bits: tuple[int, int]) -> "list[_Strip]":
         """Return the strips of one row of cores in order, at least one for every slice. `pairs`: the pairs of the row;
         `place`: the number of each pair's tile; `bits`: the bits of a tile's number and of a place in a strip."""
         tile_bits, inner_bits = bits

@@ -104,7 +104,8 @@ def neutral(graph: Graph) -> Graph:
 
 
 def _neutral_operand(graph: Graph, node: Node) -> str | None:
-    """Return the operand that an op returns unchanged, None if there is none."""
+    """Return the name of the operand that an op returns unchanged, because the other one is 0 for a sum or 1 for a
+    product; None if there is none."""
     number = _NEUTRAL.get(node.op)
     if number is None:
         return None

@@ -216,7 +216,8 @@ def _origins_of_operands(plan: _Plan, node: Node) -> frozenset[str]:
 
 
 def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[str]]:
-    """Merge the groups of concats that meet in an op, because they are removed together or not at all."""
+    """Return the groups of concats with those merged that contain one of `origins`: concats that meet in an op are
+    removed together or not at all."""
     met = [group for group in groups if group & origins]
     return [group for group in groups if not group & origins] + [set().union(*met)]
 

@@ -141,7 +141,8 @@ def _call_keeping_buffers(module: Any, arguments: Sequence[Any]) -> Any:
 
 
 def _first_names(with_loss: Any) -> dict[str, str]:
-    """Map each name of a parameter to its first one; a tied parameter has several."""
+    """Return the first name of the parameter that each name stands for, by the name; a tied parameter has several
+    names."""
     first = {id(parameter): name for name, parameter in with_loss.named_parameters()}
     return {name: first[id(parameter)] for name, parameter in with_loss.named_parameters(remove_duplicate=False)}
 

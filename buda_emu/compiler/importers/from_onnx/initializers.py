@@ -111,6 +111,7 @@ def _require_room(tensors: Sequence[Any], folder: Path) -> None:
 def map_large_initializers(model: Any, folder: Path) -> dict[str, Referenced]:
     """Map the large external initializers of the model from their files, by name, without reading them. Raise HostError
     naming tensor and file for a file outside of the folder, a missing file, and one of another size.
+
     A file is mapped once, since each mapping keeps a file open and any number of tensors can name one file."""
     references: dict[str, Referenced] = {}
     mapped_files: dict[tuple[int, int], NDArray[np.uint8]] = {}

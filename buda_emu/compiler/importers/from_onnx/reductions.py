@@ -65,7 +65,7 @@ def softmax(call: Call) -> Node:
     """`softmax`, `log_softmax`, or 1 at the largest; before opset 13 over all dimensions from the axis on"""
     x = call[0]
     axis = call.attr("axis", -1 if call.opset >= 13 else 1)
-    form = {"Softmax": call.b.softmax, "LogSoftmax": call.b.log_softmax}.get(call.op, partial(_hardmax, call.b))
+    form = {"Softmax": call.b.softmax, "LogSoftmax": call.b.log_softmax}.get(call.op, partial(_emit_hardmax, call.b))
     axis = dim_of(axis, len(x.shape))
     if call.opset >= 13 or axis == len(x.shape) - 1:
         return form(x, dim=axis)
@@ -73,8 +73,8 @@ def softmax(call: Call) -> Node:
     return call.b.reshape(form(flat, dim=1), shape=x.shape)
 
 
-def _hardmax(b: Builder, x: Node, *, dim: int) -> Node:
-    """Return 1 at the first maximum along a dimension and 0 elsewhere."""
+def _emit_hardmax(b: Builder, x: Node, *, dim: int) -> Node:
+    """Emit and return 1 at the first maximum along a dimension and 0 elsewhere."""
     place = b.argmax(x, dim=dim, keepdims=True)
     shape = [1] * len(x.shape)
     shape[dim] = x.shape[dim]
@@ -101,6 +101,7 @@ def layer_norm(call: Call) -> Node:
 @onnx_op("BatchNormalization")
 def batch_norm(call: Call) -> Node:
     """`batch_norm` with given statistics
+
     Raises NotSupportedError for an operator in training, which would compute statistics of its own."""
     if call.attr("training_mode", 0) or (len(call.shapes) > 1 and call.opset >= 14):
         raise call.refuse("in training")
@@ -128,6 +129,7 @@ def group_norm(call: Call) -> Node:
 @onnx_op("LpNormalization")
 def lp_norm(call: Call) -> Node:
     """p is 1 or 2
+
     Emits `lp_normalise`: x over its L1 or L2 norm along the axis."""
     return call.b.lp_normalise(call[0], dim=call.attr("axis", -1), p=call.attr("p", 2))
 

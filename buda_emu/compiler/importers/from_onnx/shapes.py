@@ -96,6 +96,7 @@ def transpose(call: Call) -> Node:
 @onnx_op("Expand")
 def expand(call: Call) -> Node:
     """`expand`: numpy's broadcast, both ways
+
     The shape is operand 1, which may be shorter than that of x. Raises NotSupportedError if it is computed."""
     x = call[0]
     shape = shape_by_operand(call, 1, "shape", x.shape)
@@ -246,6 +247,7 @@ def one_hot(call: Call) -> Node:
 @onnx_op("GatherND")
 def gather_nd(call: Call) -> Node:
     """By constant indices: a move of whole rows.
+
     Emits `take` of the rows of x, flattened, that the last dimension of the indices names. Raises NotSupportedError for
     indices that are computed."""
     x = call[0]
@@ -318,6 +320,7 @@ def scatter_nd(call: Call) -> Node:
 @onnx_op("Shape", "Size")
 def shape(call: Call) -> Node:
     """A constant
+
     It holds the sizes of x from `start` to `end`, or for the operator Size the number of elements."""
     x = call[0]
     if call.op == "Size":

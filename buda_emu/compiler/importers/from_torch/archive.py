@@ -299,7 +299,8 @@ class _Source:
         raise self.refusal(name, "is no member that torch.export.save writes for a model")
 
     def refusal(self, name: str, fault: str) -> HostError:
-        """Return the error for a member with a fault."""
+        """Return the error, for the caller to raise, for the member `name`; `fault` is what follows its name in the
+        message."""
         return HostError(
             f"compile: {self.path}: {printable_name(name)} {fault}: reading such a file may run any code: "
             "where you trust it, compile what torch.export.load gives"

@@ -111,7 +111,7 @@ def find_effects(
     gradients = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(gradients), FakeTensorMode(allow_non_fake_inputs=True):
         tensors = [_without_data(argument) if isinstance(argument, Layout) else argument for argument in arguments]
-        versions = [_change_count(argument) for argument in tensors]
+        versions = [_count_changes(argument) for argument in tensors]
         writes = _Writes(has_places)
         try:
             with writes:
@@ -122,7 +122,7 @@ def find_effects(
     changed = tuple(
         number
         for number, argument in enumerate(tensors)
-        if _change_count(argument) != versions[number]
+        if _count_changes(argument) != versions[number]
         or any(share_memory(argument, other) for other in writes.statistics)
     )
     _refuse_changes([(arguments[number], tensors[number]) for number in changed], gradients)
@@ -204,7 +204,7 @@ class _Writes(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _change_count(tensor: Any) -> int:
+def _count_changes(tensor: Any) -> int:
     """Return how often a tensor was changed in place."""
     if isinstance(tensor, torch.Tensor):
         return tensor._version
@@ -327,7 +327,7 @@ class _Compiled:
         walk = _Walk(module)
         with tracing(None):  # torch.compile is at work, and would take this for a part of it
             self._effects = find_effects(walk.run, layouts, walk.has_places)
-            self._by_data = _drop_empty(self._effects.by_data, layouts)
+            self._by_data = _numbers_with_elements(self._effects.by_data, layouts)
             self._model = self._without_effects(walk, words)
 
     def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
@@ -348,7 +348,7 @@ class _Compiled:
     def run(self, arguments: Sequence[Any], precision: Any) -> tuple[Any, ...]:
         """Run the model and return the results as eager torch does, after changing the arguments that the graph
         changes. Raise UnsupportedError for arguments that share memory which the graph changes."""
-        changed = _drop_empty(self._effects.changed, self._layouts)
+        changed = _numbers_with_elements(self._effects.changed, self._layouts)
         _refuse_shared_memory(arguments, changed)
         tensors = [
             _rounded_integers(argument.detach()) if number in changed else argument.detach()
@@ -403,9 +403,9 @@ class PureGraph(torch.nn.Module):
         self.module = walk.module  # torch looks for parameters here
         self._walk = walk
         self.results = effects.computed
-        self.changed = _drop_empty(effects.changed, layouts)
+        self.changed = _numbers_with_elements(effects.changed, layouts)
         self._copied = effects.changed
-        self._by_data = _drop_empty(effects.by_data, layouts)
+        self._by_data = _numbers_with_elements(effects.by_data, layouts)
         self._layouts = layouts
 
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
@@ -455,7 +455,7 @@ class _Walk(torch.fx.Interpreter):
 
     def has_places(self) -> bool:
         """Return whether `run_with_places` can follow the writes of the current node."""
-        return _operator(self._node) in _PLACES and isinstance(self._node.args[0], torch.fx.Node)
+        return _called_name(self._node) in _PLACES and isinstance(self._node.args[0], torch.fx.Node)
 
     def run_node(self, n: Any) -> Any:
         """Run node `n` and return its value. Note at the first run which operand it is a view of; while masks are
@@ -473,9 +473,9 @@ class _Walk(torch.fx.Interpreter):
         """Apply node `n`, whose result is `value`, to the masks: set ones where it writes, and take the same view of a
         mask where it is a view of an argument."""
         source = self._sources[n]
-        if _operator(n) in _PLACES and n.args[0] in self._places:
+        if _called_name(n) in _PLACES and n.args[0] in self._places:
             arguments, words = map_arg((n.args[1:], n.kwargs), self.env.__getitem__)
-            _PLACES[_operator(n)](self._places[n.args[0]], *arguments, **words)
+            _PLACES[_called_name(n)](self._places[n.args[0]], *arguments, **words)
         if source not in self._places:
             return
         if value is self.env[source]:
@@ -494,7 +494,7 @@ class _Walk(torch.fx.Interpreter):
         return super().call_method(target, args, kwargs)
 
 
-def _operator(node: Any) -> str:
+def _called_name(node: Any) -> str:
     """Return the name of the function or method that a node calls, or ""."""
     if node.op not in ("call_function", "call_method"):
         return ""
@@ -591,7 +591,7 @@ def _number_inputs(graph: Any) -> frozenset[int]:
     )
 
 
-def _drop_empty(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
+def _numbers_with_elements(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
     """Return those of `numbers` whose layouts have elements."""
     return tuple(number for number in numbers if layouts[number].has_elements)
 

@@ -252,7 +252,7 @@ class Reader:
             elif node.op == "placeholder":
                 self._values[node] = self._placeholder(node, names, tensors)
             elif node.op == "call_function":
-                self._values[node] = self._call(node)
+                self._values[node] = self._import_call(node)
             elif node.op == "output":
                 self._outputs(node, signature)
             elif node.op == "get_attr":
@@ -288,12 +288,12 @@ class Reader:
         shape = self._input_shapes.get(node.name) or tuple(int(size) for size in example.shape)
         return self._b.input(self._labels[node.name], shape, dtype_name(example.dtype))
 
-    def _call(self, node: Any) -> Any:
+    def _import_call(self, node: Any) -> Any:
         """Import the call of an operator and return its result, `_POISONED` if it is refused."""
         self._b.scope = self._b.source = self._layers[node]
         word = _operator_text(node)
-        arguments = [self._argument(value) for value in node.args]
-        options = {key: self._argument(value) for key, value in node.kwargs.items()}
+        arguments = [self._imported_argument(value) for value in node.args]
+        options = {key: self._imported_argument(value) for key, value in node.kwargs.items()}
         operands = [*_flatten(arguments), *_flatten(options.values())]
         if any(operand is _POISONED for operand in operands):
             self._refuse_operator(node, word)
@@ -307,7 +307,7 @@ class Reader:
         if _is_empty(example):
             return self._b.constant(np.zeros(tuple(example.shape), dtype_name(example.dtype)))
         try:
-            handler = self._handler(_operator_name(word), operands, example)
+            handler = self._find_handler(_operator_name(word), operands, example)
             return self._call_handler(handler, node, arguments, options)
         except ARGUMENT_ERRORS as error:
             self._refuse(f"{word}{reason_of(error)}", node)
@@ -325,9 +325,9 @@ class Reader:
             if node.op == "placeholder":
                 self._values[node] = next(operands)
             elif node.op == "call_function":
-                self._values[node] = self._call(node)
+                self._values[node] = self._import_call(node)
             elif node.op == "output":
-                result = self._argument(node.args[0])
+                result = self._imported_argument(node.args[0])
         self._is_in_called_graph = False
         if any(part is _POISONED for part in _flatten([result])):
             raise NotSupportedError("an operator of a function that it calls")
@@ -406,7 +406,7 @@ class Reader:
         floats = isinstance(value, torch.Tensor) and value.is_floating_point()
         return floats and declared is not None and declared.family == "products"
 
-    def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
+    def _find_handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
         """Return the handler of an operator, that for complex numbers if operands or the result (`value`) are complex.
         Raise NotSupportedError if there is none."""
         gives = isinstance(value, torch.Tensor) and value.is_complex()
@@ -430,7 +430,7 @@ class Reader:
             return self._b.retype(output, dtype_name(value.dtype))
         return output
 
-    def _constant(self, array: Array, **words: Any) -> Node | Complex:
+    def _add_constant(self, array: Array, **words: Any) -> Node | Complex:
         """Add a constant, as a pair of nodes if it is complex."""
         if array.dtype.kind == "c":
             return complex_constant(self._b, array)
@@ -444,12 +444,12 @@ class Reader:
             return [self._b.alias(output[0], self._b.scope), *output[1:]]
         return output
 
-    def _argument(self, fx_value: Any) -> Any:
+    def _imported_argument(self, fx_value: Any) -> Any:
         """Return what stands for an argument of a node of torch: the imported value of another node, or itself."""
         if isinstance(fx_value, torch.fx.Node):
             return self._values[fx_value]
         if isinstance(fx_value, (list, tuple)):
-            return [self._argument(part) for part in fx_value]
+            return [self._imported_argument(part) for part in fx_value]
         return fx_value
 
     def _fold(self, node: Any, word: str, arguments: Any, options: Any, operands: Sequence[Node]) -> Any:
@@ -481,14 +481,14 @@ class Reader:
     def _constant_or_other(self, result: Any) -> Any:
         """Return a computed tensor as a constant of the graph, and anything else as it is: a number, or an assertion of
         the model, which held."""
-        return self._constant(array_of(result)) if isinstance(result, torch.Tensor) else result
+        return self._add_constant(array_of(result)) if isinstance(result, torch.Tensor) else result
 
     def _count_results(self, word: str, examples: Any, operands: Sequence[Node]) -> None:
         """Account for the results of folded operands, `examples`, of the operator `word`. Raise UnsupportedError if
         they are too large. Within a called graph, which is traced with single numbers, they have the shape to which the
         operands are broadcast."""
         if self._is_in_called_graph:
-            self._b.count_growth(word, _shape_together([operand.shape for operand in operands]), operands)
+            self._b.count_growth(word, _broadcast_shape([operand.shape for operand in operands]), operands)
             return
         for example in examples if isinstance(examples, (list, tuple)) else (examples,):
             sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
@@ -684,7 +684,7 @@ def _user_line(node: Any) -> str:
     return innermost_line(lines)
 
 
-def _shape_together(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the shape to which operands of these shapes are broadcast; the largest shape where one of them is a table
     that the others are indices of."""
     try:

@@ -166,6 +166,7 @@ def elu(b: Builder, x: Node, alpha: float = 1, scale: float = 1, input_scale: fl
 @aten("softplus", intact=True)
 def softplus(b: Builder, x: Node, beta: float = 1, threshold: float = 20) -> Node:
     """log(1 + exp(beta x)) / beta, and x where beta x is above the threshold
+
     A `threshold` from which on the two do not differ in float32 adds no op."""
     smooth = b.softplus(x, beta=float(beta))
     if threshold >= _SOFTPLUS_IS_LINEAR:
@@ -181,6 +182,7 @@ _SOFTPLUS_IS_LINEAR = 17
 @aten("prelu", "_prelu_kernel")
 def prelu(b: Builder, x: Node, weight: Node) -> Node:
     """`prelu`, a slope for each channel
+
     `weight` holds one slope for all, or one for each element of dimension 1 of x."""
     shape = (1, -1, *[1] * (len(x.shape) - 2))
     broadcasts = weight.shape == () or prod(weight.shape) == 1 or len(weight.shape) == len(x.shape)
@@ -229,6 +231,7 @@ def isfinite(b: Builder, x: Node) -> Node:
 @aten("where")
 def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
     """`where`, or `guarded_where` if the condition asks for NaN or infinities
+
     Returns x where the condition holds, else y; x and y may be numbers."""
     return special_values.select_values(b, condition, as_float(x), as_float(y))
 
@@ -236,6 +239,7 @@ def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
 @aten("masked_fill")
 def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
     """`where` the mask is set the value
+
     Elsewhere it is x."""
     return special_values.select_values(b, mask, as_float(value), x)
 

@@ -54,6 +54,7 @@ def index_select(b: Builder, x: Node, dim: int, index: Node) -> Node:
 @aten("gather")
 def gather(b: Builder, x: Node, dim: int, index: Node) -> Node:
     """`gather_elements`: one-hot along a dimension
+
     Returns, for each element of the index, the element of x at that place of dimension `dim`. Raises NotSupportedError
     for a constant index that the dimension does not have."""
     size = x.shape[dim]
@@ -122,7 +123,8 @@ def _gather_rows(b: Builder, x: Node, index: Node, dim: int) -> Node:
 
 
 def _flatten_indices(index_nodes: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Combine constant indices of several dimensions into one of their flattened dimension, in a row."""
+    """Return the places that constant indices of several dimensions name in these dimensions flattened, as one row.
+    Raises NotSupportedError for an index that a dimension does not have."""
     values = np.broadcast_arrays(*(node.value for node in index_nodes))
     places = [constant_places(value, size) for value, size in zip(values, sizes, strict=True)]
     return np.ravel_multi_index(places, tuple(sizes)).ravel()
@@ -339,6 +341,7 @@ def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False)
 @aten("cumprod")
 def cumprod(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`cumprod`: by recursive halving
+
     The running product along dimension `dim`, after a cast to `dtype`."""
     return b.cumprod(to_copy(b, x, dtype=dtype), dim=dim)
 
@@ -346,6 +349,7 @@ def cumprod(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 @aten("one_hot", intact=True)
 def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
     """`one_hot`: comparison with 0, 1, 2, ...
+
     `count`: the number of classes. Raises NotSupportedError if torch is to take it from the values (-1)."""
     if count < 0:
         raise NotSupportedError("as many classes as the values tell")

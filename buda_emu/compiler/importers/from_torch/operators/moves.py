@@ -16,6 +16,7 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 @aten("view", "reshape", "_unsafe_view")
 def view(b: Builder, x: Node, shape: Sequence[int]) -> Node:
     """`reshape`
+
     A size of -1 takes what the others leave."""
     rest = prod(size for size in shape if size != -1)
     full = tuple(prod(x.shape) // rest if size == -1 else int(size) for size in shape)
@@ -27,6 +28,7 @@ def view(b: Builder, x: Node, shape: Sequence[int]) -> Node:
 @aten("squeeze")
 def squeeze(b: Builder, x: Node, dims: Any = None) -> Node:
     """`reshape` without dimensions of size 1
+
     Of `dims` only those of size 1 go; None stands for all dimensions."""
     gone = {dim for dim in ([] if dims == [] else dims_of(x, dims)) if x.shape[dim] == 1}
     return view(b, x, [size for place, size in enumerate(x.shape) if place not in gone])
@@ -69,6 +71,7 @@ def expand(b: Builder, x: Node, shape: Any) -> Node:
 @aten("repeat")
 def repeat(b: Builder, x: Node, times: Any) -> Node:
     """`tile`
+
     `times`: how often each dimension is repeated; further ones in front are new."""
     return b.tile(view(b, x, (*(1,) * (len(times) - len(x.shape)), *x.shape)), repeats=tuple(times))
 
@@ -239,6 +242,7 @@ def _memory_places(shape: Sequence[int], strides: Sequence[int], start: int) -> 
 @aten("constant_pad_nd")
 def constant_pad(b: Builder, x: Node, pads: Any, value: float = 0.0) -> Node:
     """`pad` by a number
+
     `pads`: elements before and after, for the last dimension first."""
     return b.pad(x, pads=_pad_pairs(x, pads), value=float(value))
 

@@ -175,6 +175,7 @@ def convolution(
 @aten("_cdist_forward")
 def cdist(b: Builder, x: Node, y: Node, p: float) -> Node:
     """`subtract` of all pairs, and a norm of the differences
+
     Returns the distances of order `p` between each row of x and each row of y."""
     left = b.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))
     right = b.reshape(y, shape=(*y.shape[:-2], 1, *y.shape[-2:]))
@@ -184,6 +185,7 @@ def cdist(b: Builder, x: Node, y: Node, p: float) -> Node:
 @aten("_pdist_forward")
 def pdist(b: Builder, x: Node, p: float = 2.0) -> Node:
     """`take` of the rows of all pairs, `subtract`, and a norm
+
     Returns the distances of order `p` between all rows of x, each pair once."""
     first, second = np.triu_indices(x.shape[0], 1)
     return _norm_of_last_dim(b, b.subtract(b.take(x, dim=0, index=first), b.take(x, dim=0, index=second)), p)

@@ -177,12 +177,12 @@ def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon:
 
     Returns the result, mean and reciprocal deviation. `shape`: the last dimensions, over which is normalised.
     """
-    weights = _gamma_and_beta(b, weight, bias)
-    moments = _moments(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
+    weights = _weights_of_norm(b, weight, bias)
+    moments = _mean_and_deviation(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
     return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), *moments]
 
 
-def _gamma_and_beta(b: Builder, weight: Any, bias: Any) -> list[Node]:
+def _weights_of_norm(b: Builder, weight: Any, bias: Any) -> list[Node]:
     """Return the operands of a norm: gamma and beta as far as the last of them that is there; a bias alone stands
     behind a gamma of ones."""
     if bias is None:
@@ -192,9 +192,9 @@ def _gamma_and_beta(b: Builder, weight: Any, bias: Any) -> list[Node]:
     return [weight, bias]
 
 
-def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[Node]:
-    """Return mean and reciprocal deviation, computed in the steps of the norm itself so that common steps are
-    merged."""
+def _mean_and_deviation(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[Node]:
+    """Return mean and reciprocal deviation over the axes, computed in the steps of the norm itself so that common steps
+    are merged."""
     mean = b.reduce_mean(x, axes=tuple(axes))
     return [mean, b.rsqrt(b.add(b.reduce_mean(b.square(b.subtract(x, mean)), axes=tuple(axes)), epsilon))]
 
@@ -208,6 +208,7 @@ are computed in single precision."""
 @aten("rms_norm", intact=True)
 def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any = None) -> Node:
     """`layer_norm` by the root mean square
+
     `shape`: the last dimensions, over which the mean is taken; `epsilon` None: the spacing of numbers near 1 in the
     type of x."""
     if weight is not None:
@@ -226,10 +227,11 @@ def group_norm(
     b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, _pixels: int, groups: int, epsilon: float
 ) -> Any:
     """`group_norm`; mean and reciprocal deviation for the backward pass
+
     Returns the result, and mean and reciprocal deviation [n, groups] of each group of channels."""
-    weights = _gamma_and_beta(b, weight, bias)
+    weights = _weights_of_norm(b, weight, bias)
     parts = b.reshape(x, shape=(n, groups, c // groups, *x.shape[2:]))
-    moments = _moments(b, parts, range(2, len(parts.shape)), float(epsilon))
+    moments = _mean_and_deviation(b, parts, range(2, len(parts.shape)), float(epsilon))
     normal = b.group_norm(x, *weights, groups=groups, epsilon=float(epsilon))
     return [normal, *(b.reshape(moment, shape=(n, groups)) for moment in moments)]
 
@@ -239,6 +241,7 @@ def batch_norm(
     b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, _momentum: float, epsilon: float
 ) -> Any:
     """`batch_norm` with given statistics
+
     Returns the result, and None for the two statistics that only training has."""
     single = np.ones(mean.shape, np.float32)
     zero = np.zeros(mean.shape, np.float32)
@@ -295,5 +298,5 @@ def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) ->
     for factor_or_term, combine in ((weight, b.multiply), (bias, b.add)):
         if factor_or_term is not None:
             normal = combine(normal, view(b, factor_or_term, channels))
-    moments = _moments(b, x, (0, *range(2, len(x.shape))), float(eps))
+    moments = _mean_and_deviation(b, x, (0, *range(2, len(x.shape))), float(eps))
     return [normal, *(b.reshape(moment, shape=(x.shape[1],)) for moment in moments)]
