@@ -61,7 +61,8 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def evaluate_node(node: Node, operands: Sequence[Array]) -> Array:
-    """Compute the value of one node, by its numpy reference or by its decomposition."""
+    """Compute and return the value of one node for the values of its operands, by its numpy reference or by its
+    decomposition."""
     reference = front_op(node.op).reference
     with np.errstate(all="ignore"):
         if reference is not None:
@@ -239,7 +240,7 @@ def _operands_from_outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
 
 def _as_input(node: Node, label: str) -> Node:
     """Return an input node of this label for a value from outside of a part. An input of the model keeps its
-    attributes."""
+    attributes, except its rules about shapes, which the host plan has."""
     if node.op == "input":
         attrs = {name: value for name, value in node.attrs.items() if name != "rules"}  # the plan has them
     else:

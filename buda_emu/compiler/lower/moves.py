@@ -95,7 +95,8 @@ def concat(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _join_constants(low: Lowering, node: Node, starts: list[int]) -> Node:
-    """Return a constant with the constant operands in their places and zeros elsewhere."""
+    """Return a constant of the shape of the concat `node`, with the constant operands at their `starts` along its
+    dimension and zeros elsewhere. It is not added to the graph."""
     dim: int = node.attrs["dim"]
     elements = np.zeros(node.shape, np.float32)
     for name, start in zip(node.inputs, starts, strict=True):

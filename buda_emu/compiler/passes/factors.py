@@ -130,8 +130,8 @@ class _FactorMover:
         self._rename(names | {value.name: scaled.name})
 
     def _chain_of_moves(self, name: str) -> list[Node]:
-        """Return a value and the values that it is moved from, up to the first that is not moved, as long as each has
-        one reader."""
+        """Return the node of a value and the nodes that it is moved from, up to the first that is not a move, as long
+        as each has one reader; [] if the value itself has several."""
         chain: list[Node] = []
         while self.reads[name] == 1:
             chain.append(self.graph[name])

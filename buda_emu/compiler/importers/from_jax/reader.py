@@ -277,7 +277,7 @@ class _Reader:
 
     def _unroll_while(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
         """Unroll a loop as long as its condition is a constant, and return the values that it leaves. Raises
-        NotSupportedError if the condition depends on an input."""
+        NotSupportedError if the condition depends on an input, and for a loop of too many rounds or nodes."""
         condition, body = (region.blocks[0] for region in op.regions)
         for _ in range(MOST_ROUNDS):
             (goes_on,) = self._run_block(condition, operands, values)

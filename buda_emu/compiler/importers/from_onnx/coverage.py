@@ -50,7 +50,7 @@ def _locate_operator(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]
 
 def _locate_by_definition(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
     """Return where an operator without a handler is computed, and how: by its definition in the standard, or by onnx's
-    evaluator on the host."""
+    evaluator on the host; for one that neither computes, "refused" and why."""
     schema = schemas[name]
     parts = _function_operators(schema)
     if not parts and schema.has_context_dependent_function:

@@ -89,7 +89,9 @@ def fold_operands(call: Call) -> Node:
 
 @onnx_op("Clip")
 def clip(call: Call) -> Node:
-    """`clip` between numbers, `maximum` and `minimum` of values"""
+    """`clip` between numbers, `maximum` and `minimum` of values
+
+    The bounds are operands or, before opset 11, attributes; either may be missing."""
     x = call[0]
     bounds = [call.get(1), call.get(2)]
     if all(node is None or node.op == "constant" for node in bounds):

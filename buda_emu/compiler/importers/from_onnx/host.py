@@ -149,7 +149,7 @@ def _allows_trial(node: Any, operands: Sequence[Node], results: _Results) -> boo
 
 
 def _value_or_filler(operand: Node, filler: int) -> Array:
-    """Return the value of an operand that is constant, else one made of a single number."""
+    """Return the value of an operand that is constant, else an array of its shape that is `filler` everywhere."""
     if operand.op == "constant":
         return np.asarray(operand.value)
     return np.full(operand.shape, filler, operand.dtype)

@@ -90,7 +90,8 @@ def _inline_functions(model: Any) -> Any:
 
 
 def _set_open_sizes(value: Any, sizes: OpenSizes) -> None:
-    """Give the symbolic dimensions of an input the sizes that were requested."""
+    """Write the sizes that were requested into the symbolic dimensions of an input of the model. Raise HostError for a
+    size below 1."""
     for place, dim in enumerate(value.type.tensor_type.shape.dim):
         if not dim.HasField("dim_value"):
             size = sizes.of(value.name, place, dim.dim_param)

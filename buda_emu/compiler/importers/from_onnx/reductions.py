@@ -117,7 +117,9 @@ def instance_norm(call: Call) -> Node:
 
 @onnx_op("GroupNormalization")
 def group_norm(call: Call) -> Node:
-    """`group_norm`; before opset 21 there was a weight for each group"""
+    """`group_norm`; before opset 21 there was a weight for each group
+
+    Weights for groups are repeated for their channels."""
     groups = call.attr("num_groups")
     x = call[0]
     weights = [call[1], call[2]]

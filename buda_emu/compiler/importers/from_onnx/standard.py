@@ -138,8 +138,8 @@ def static_dims(kind: Any) -> Shape | None:
 
 
 def element_type(kind: Any) -> str:
-    """Return numpy's name of the elements of an onnx.TypeProto, "" if it is no tensor, or the number of an unknown
-    type."""
+    """Return numpy's name of the elements of an onnx.TypeProto, "" if it is no tensor, or the standard's number of an
+    unknown type, as text."""
     number: int = kind.tensor_type.elem_type if kind.HasField("tensor_type") else 0
     try:
         if number:

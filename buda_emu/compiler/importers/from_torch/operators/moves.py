@@ -43,7 +43,9 @@ def unsqueeze(b: Builder, x: Node, dim: int) -> Node:
 
 @aten("permute")
 def permute(b: Builder, x: Node, perm: Any) -> Node:
-    """`transpose`"""
+    """`transpose`
+
+    `perm`: the dimensions in their new order, negative ones counted from the end."""
     return b.transpose(x, perm=tuple(dim % len(x.shape) for dim in perm))
 
 
