@@ -344,7 +344,9 @@ class Compilation:
         return run([Ir(FRONT, graph)], self._pass_context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
 
     def place_core_graph(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """Run the passes after those on graphs and return the same as `place`, of a graph that `prepare` returned."""
+        """Run the passes after those on graphs, for a graph that `prepare` returned, and return the graph, its placed
+        netlist ops and a title. Queues hold `entries` rounds of inputs. Raises UnsupportedError for what the device
+        cannot do."""
         forms = run([Ir(CORE, graph)], self._pass_context(entries), self.observer, after=LAST_ON_GRAPHS)
         return self._placement_of(forms)
 
@@ -357,9 +359,9 @@ class Compilation:
         )
 
     def resume(self, file: IrFile) -> tuple[Graph, Placement, str]:
-        """Run the passes after the one that a file was written after, and return the same as `place`. A file of ops on
-        tiles states its own target. Raises IrError for IR that breaks a rule of its level, HostError for a pass that
-        does not exist or takes another level."""
+        """Run the passes after the one that a file was written after, and return the graph, its placed netlist ops and
+        a title. A file of ops on tiles states its own target. Raises IrError for IR that breaks a rule of its level,
+        HostError for a pass that does not exist or takes another level."""
         require_pass_name(file.after, "after")
         if file.target is None:
             compilation = self

@@ -34,8 +34,9 @@ class _Read(NamedTuple):
 
 def check_on_host(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> None:
     """Let the host refuse indices outside of a dimension of `depth`, if the index consists of elements of an input,
-    perhaps with one value replaced by an index of the dimension (`ignore_index` of a loss). `from_end` and `zero` are
-    those of `IndexRange`. An index that is computed otherwise is not checked."""
+    perhaps with one value replaced by an index of the dimension (`ignore_index` of a loss). `from_end`: negative
+    indices count from the end; `zero`: an index that is allowed though the dimension does not have it. An index that is
+    computed otherwise is not checked."""
     read = _find_input_read(b.graph, index)
     if read is None:
         return

@@ -125,8 +125,9 @@ class Lowering:
         copy: int = 0,
     ) -> str:
         """Add a constant with the elements [t, rows, columns], clipped to magnitude `largest`, and return its name,
-        which ends in `suffix`; `kind` is that of `Constant`. Equal constants with the same kind and the same number
-        `copy` share a name. Raises UnsupportedError for NaN."""
+        which ends in `suffix`. `kind` says what its elements are, and thus their format: "value", "picker", "words",
+        "table" and so on (`Constant`). Equal constants with the same kind and the same number `copy` share a name.
+        Raises UnsupportedError for NaN."""
         source_values: Any = values
         if isinstance(source_values, Referenced):
             values = self._bounded_reference(source_values, suffix, largest)

@@ -91,8 +91,8 @@ class HostOperators:
         return [nodes.get(name) for name in node.output]
 
     def _foreseen_results(self, node: Any, foreseen: Foreseen) -> _Results:
-        """Return what a node gives on the host. Raises NotSupportedError for results whose type or size is not
-        known."""
+        """Return shape and element type of each result that the host will compute of a node. Raises NotSupportedError
+        for a result whose type or size is not known before, or whose type a graph cannot hold."""
         results = [name for name in node.output if name]
         types = self._result_types(results, foreseen.inferred)
         inferred = static_shapes(foreseen.inferred)

@@ -290,8 +290,8 @@ class _Source:
     members: _Members
 
     def content_of(self, name: str) -> str:
-        """Return the kind of content of the member `name`, as in `_Members`. Raise HostError for a member that
-        torch.export.save does not write."""
+        """Return the kind of content of the member `name`: "text", "json", "names", "tensors", "bytes" or "unread".
+        Raise HostError for a member that torch.export.save does not write."""
         inner = name.removeprefix(self.root)
         for pattern, content in self.members.items() if name.startswith(self.root) else ():
             if re.fullmatch(pattern, inner):

@@ -634,8 +634,8 @@ def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:
 
 
 def _copy_into(tensor: Any, source: Any) -> None:
-    """Copy a tensor into another one of the same shape. An expanded tensor has several elements in one place, which is
-    written once."""
+    """Copy the elements of `source` into `tensor`, which has the same shape. An expanded tensor has several elements in
+    one place, which is written once."""
     place = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
     with torch.no_grad():
         tensor[place].copy_(source[place])

@@ -133,7 +133,10 @@ def variance_and_mean(
     unbiased: bool = True,
     keepdim: bool = False,
 ) -> list[Node]:
-    """The variance, as in `var`, and `reduce_mean`"""
+    """The variance, as in `var`, and `reduce_mean`
+
+    Returns both over the dimensions `dim`, None for all; `correction` is taken off the number of elements that the sum
+    of squares is divided by."""
     mean = b.reduce_mean(x, axes=dims_of(x, dim), keepdims=keepdim)
     return [variance(b, x, dim=dim, correction=correction, unbiased=unbiased, keepdim=keepdim), mean]
 
