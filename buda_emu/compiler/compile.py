@@ -74,7 +74,8 @@ def _are_programs(source: Any) -> bool:
 
 @within_memory()
 def _compile_inference(source: Any, inputs: Any, parameters: Path | None, options: CompileOptions) -> CompiledModel:
-    """Compile a model for inference. Raises UnsupportedError for what is not supported or beyond the memory limit."""
+    """Import a model, place it and return it compiled, as `compile` does for its own arguments. Raises UnsupportedError
+    for what is not supported or beyond the memory limit, HostError for a model that cannot be read."""
     compilation = Compilation.of(options)
     examples = example_inputs(inputs)
     with compilation.reading(source):

@@ -877,7 +877,8 @@ class CompiledModel:
         """Write `<name>.yaml` and `<name>.tti` to a folder, each completely or not at all, and return both paths.
         `tilized`: whether the image holds parameters as tiles in the formats of their queues instead of as the host has
         them; None: only if some parameters lie in files, and are thus too large to be written at twice their size.
-        `host`: the host's work between programs, with its files. Raises OSError, UnsupportedError."""
+        `host`: the host's work between programs, with its files. Raises OSError for a file that cannot be written,
+        UnsupportedError for an architecture that has no images."""
         folder = Path(folder)
         text = folder / f"{name}.yaml"
         image = folder / f"{name}.tti"

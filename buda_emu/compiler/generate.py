@@ -210,7 +210,8 @@ def _input_attributes(node: Node, prefix: str, caches: Mapping[str, _Cache]) -> 
 
 
 def _add_node(b: Builder, node: Node, names: Mapping[str, str], prefix: str, caches: Mapping[str, _Cache]) -> Node:
-    """Add a node under a new name, or the state that stands for a cache's input, and return it."""
+    """Add a node under a new name, or the state that stands for a cache's input, and return it. `names`: the new names
+    of its operands by the old ones; `prefix`: what new names begin with."""
     if node.op == "input":
         label = node.attrs["label"]
         attrs = _input_attributes(node, prefix, caches)

@@ -153,7 +153,8 @@ class Graph:
         return readers
 
     def programs(self) -> dict[str, str]:
-        """Return the program of every node that an output needs, by name."""
+        """Return the program of every node that an output needs, by the node's name: the first program, in the order of
+        the outputs, that needs it."""
         program_of: dict[str, str] = {}
         for program in dict.fromkeys(output.program for output in self.outputs):
             needed = {output.value for output in self.outputs if output.program == program}

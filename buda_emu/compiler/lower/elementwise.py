@@ -46,7 +46,8 @@ _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", 
 
 @lowers(*_SFPU)
 def sfpu(low: Lowering, node: Node) -> LoweredValue:
-    """Lower an op of the vector unit to one netlist op."""
+    """Lower an op of the vector unit, such as exp or sqrt, to one netlist op; padding with which it would stop or give
+    huge numbers is masked."""
     value = materialise(low, low.values[node.inputs[0]])
     if node.op in _NEEDS_ZEROS and not never_negative(low.graph, node.inputs[0]):
         value = low.mask_padding(value, rows=not value.same_rows, columns=not value.same_columns)

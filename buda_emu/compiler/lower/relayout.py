@@ -166,8 +166,9 @@ def _rows_stay(parts: Sequence[Move]) -> bool:
 
 
 def _put_slices_below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
-    """Put slices of t below each other before columns leave for t: all wanted slices, the innermost of t, in order,
-    with no padding between their rows. Return None if they do not lie like that."""
+    """Return the value with slices of t below each other (vstack), before columns leave for t: all slices that are
+    wanted along rows, the innermost of t, in order, with no padding between their rows. Return None if they do not lie
+    like that."""
     _, height, columns = value.layout.extent
     down = [k for k, part in enumerate(parts) if part.have.axis == "z" and part.want.axis == "r"]
     down.sort(key=lambda k: -parts[k].have.stride)

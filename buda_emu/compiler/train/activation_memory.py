@@ -95,8 +95,8 @@ class Crossing:
         return best
 
     def _find_cheapest(self, price: float) -> tuple[Values, int]:
-        """Return the values to recompute and the number of stored tiles of the choice with the least work if each
-        stored tile costs `price`. Raises HostError if networkx is not installed."""
+        """Return the values to recompute and the number of stored tiles of the choice with the smallest sum of the work
+        of recomputing and `price` for each stored tile. Raises HostError if networkx is not installed."""
         nx = import_networkx()
         edges = nx.DiGraph()
         for node in self._above:

@@ -306,7 +306,8 @@ class _JointReader(Reader):
         self._graph.outputs += [*forward, *backward]
 
     def _module_name(self, name: str) -> str:
-        """Return the module's own first name of a parameter or buffer."""
+        """Return the name that a parameter or buffer has in the module, its first one if it is tied, from that in the
+        module with its loss."""
         return self._first.get(name, name).removeprefix("model.")
 
 

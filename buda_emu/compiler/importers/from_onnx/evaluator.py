@@ -120,7 +120,7 @@ def _limit_memory() -> Generator[None]:
 
 @cache
 def _make_bounded_loop() -> type[Any]:
-    """Return the evaluator's `Loop` with limits on rounds and time."""
+    """Return a subclass of the evaluator's `Loop` that raises RuntimeError beyond a limit of rounds or of time."""
     from onnx.reference.ops import op_loop
 
     class Loop(op_loop.Loop):

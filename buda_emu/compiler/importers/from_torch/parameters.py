@@ -344,8 +344,8 @@ def _to_torch(stored: Stored) -> Any:
 
 
 def _load_torch_file(path: Path) -> dict[str, Any]:
-    """Return the tensors by name that `torch.save` wrote, mapped from the file. Raises HostError if it holds anything
-    else."""
+    """Return the tensors by name of a file that `torch.save` wrote, mapped from the file and read without running code.
+    Raises HostError for a damaged file and for one that holds anything else."""
     try:
         tensors = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
