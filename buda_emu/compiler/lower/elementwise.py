@@ -155,8 +155,8 @@ def binary(low: Lowering, node: Node) -> LoweredValue:
 
 def _common_layout(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
     """Return the layout in which a binary op reads both operands: that of an operand with the shape of the result,
-    preferably one without pending moves of rows, or the standard layout if there is none. `arrays` holds the constant
-    operands, None for those that are computed."""
+    preferably one without pending moves of rows. If there is none, it is that of a tensor to which the sums are
+    reshaped, or the standard layout. `arrays` holds the constant operands, None for those that are computed."""
     values = [low.values[name] for name, array in zip(node.inputs, arrays, strict=True) if array is None]
     full = [
         value
