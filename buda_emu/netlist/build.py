@@ -64,8 +64,8 @@ def _derive_graph(graph: Graph, queues: Mapping[str, Queue]) -> Graph:
 
 
 def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> Op:
-    """Fill in tile dims, vector mode and transpose flag of an op. `local` holds the ops of the same graph: a producer
-    in another graph counts as 32x32."""
+    """Return the op with its tile dims, vector mode and transpose flag filled in. `local` holds the ops of the same
+    graph: a producer in another graph counts as 32x32."""
     tiles: list[TileDim] = []
     transposes = 0
     for index, name in enumerate(op.inputs):
@@ -95,10 +95,8 @@ def _default_vector(op_type: str, tile: TileDim) -> str:
 
 
 def derive_queues(queues: Mapping[str, Queue], graphs: Mapping[str, Graph]) -> dict[str, Queue]:
-    """Return the queues with their `input_count` filled in (NETLIST 1.3 "Derived per queue"): that of the graph
-    that reads the queue, else of the graph that fills it; 1 for a ram of one entry, and -1 for a queue of the host
-    that nothing reads.
-    """
+    """Return the queues with their `input_count` filled in (NETLIST 1.3 "Derived per queue"): that of the graph that
+    reads the queue, else of the graph that fills it, and -1 where there is neither; 1 for a ram of one entry."""
     reader_counts: dict[str, int] = {}  # the last graph that reads a name wins
     producer_counts: dict[str, int] = {}
     for graph in graphs.values():
@@ -187,7 +185,8 @@ class _Copies:
         return copies
 
     def names(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the names as the file has them. An object with copies is named once, where its first copy stands."""
+        """Yield these names of queues as the file has them: copies of one queue are named once, where its first copy
+        stands."""
         for name in names:
             if name not in self.written:
                 yield name
@@ -505,8 +504,8 @@ class _Groups:
 
 
 def _join_producers(graphs: Mapping[str, Graph], queues: Mapping[str, Queue], groups: _Groups) -> None:
-    """Merge the temporal ids of two graphs on different chips when an op of one reads an op of the other without a
-    queue between them."""
+    """Give each graph a temporal id, and merge the ids of two graphs on different chips when an op of one reads an op
+    of the other without a queue between them."""
     owner: dict[str, str] = {}
     for graph in graphs.values():
         owner |= {op.name: graph.name for op in graph.ops}

@@ -211,7 +211,7 @@ class NetlistCache:
         self._file = ""
         directory = cache_folder(FOLDER)
         if directory:
-            self._file = os.path.join(directory, _name(data, path, arch, strict))  # noqa: PTH118 - no pathlib here
+            self._file = os.path.join(directory, _entry_file_name(data, path, arch, strict))  # noqa: PTH118 - no pathlib here
 
     def read(self) -> Result | None:
         """Return the stored netlist and findings, or None if there is no entry or it cannot be used."""
@@ -232,7 +232,7 @@ class NetlistCache:
                 write_cache_file(self._file, _MAGIC, pickle_result(result, root), MOST_BYTES)
 
 
-def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
+def _entry_file_name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
     """Return the file name of a cache entry: a digest of all that a result depends on, code and Python version
     included.
     """

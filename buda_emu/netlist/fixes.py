@@ -186,13 +186,13 @@ class _Places:
             return None
         above = node.above.span
         number = node.index // 2 if above.pairs else node.index
-        start, end = _entry(above, number)
+        start, end = _entry_range(above, number)
         if above.kind != "flow":
             return self._remove_lines(above, number)
         if number:
-            start = _entry(above, number - 1)[1]
-        elif _entries(above) > 1:
-            end = _entry(above, 1)[0]
+            start = _entry_range(above, number - 1)[1]
+        elif _entry_count(above) > 1:
+            end = _entry_range(above, 1)[0]
         # A comment in between may belong to a neighbour.
         return None if "#" in self._text[start:end] else (start, end, "")
 
@@ -200,7 +200,7 @@ class _Places:
         """Return the edit that removes the lines of entry `number` of the block `above`; None if another entry
         shares these lines or if it is the only entry.
         """
-        start, end = _entry(above, number)
+        start, end = _entry_range(above, number)
         first = bisect_right(self._line_starts, start) - 1
         last = bisect_right(self._line_starts, end) - 1
         before = self._text[self._line_starts[first] : start]
@@ -208,13 +208,14 @@ class _Places:
             alone = _DASH.match(before)
         else:
             alone = not before.strip()
-        if _entries(above) == 1 or not alone or last + 1 >= len(self._line_starts):
+        if _entry_count(above) == 1 or not alone or last + 1 >= len(self._line_starts):
             return None
         return self._line_starts[first], self._line_starts[last + 1], ""
 
 
 def _elsewhere(finding: Diagnostic) -> tuple[int, int]:
-    """Return line and column of the other place at which a finding's change could be made, (0, 0) for none."""
+    """Return line and column of the second place at which a finding's change could be made instead of at the finding,
+    (0, 0) if it names none."""
     if isinstance(finding.hint, Proposal) and finding.hint.change.elsewhere is not None:
         return finding.hint.change.elsewhere
     return 0, 0
@@ -239,14 +240,14 @@ def _walk(node: _Node) -> Iterator[_Node]:
         yield from _walk(_Node(part, node, index))
 
 
-def _entries(span: Span) -> int:
+def _entry_count(span: Span) -> int:
     """Return the number of entries of a list or map."""
     if span.pairs:
         return len(span.parts) // 2
     return len(span.parts)
 
 
-def _entry(span: Span, number: int) -> tuple[int, int]:
+def _entry_range(span: Span, number: int) -> tuple[int, int]:
     """Return start and end index of entry `number` of a list or map."""
     if not span.pairs:
         return span.parts[number].start, span.parts[number].end

@@ -27,7 +27,8 @@ class Piece:
 
 
 def pieces(text: str, start: int, end: int) -> Iterator[Piece]:
-    """Yield the pieces of `text[start:end]`, a range that holds no value."""
+    """Yield the comments, line breaks, words and marks of `text[start:end]`, a range that holds no value. Blanks are
+    left out."""
     for match in _PIECE.finditer(text, start, end):
         match match.lastgroup:
             case "blank":
@@ -275,7 +276,8 @@ class Layout:
 
     # ------------------------------------------------------------------------------------------------------- values
     def _value(self, node: Span, column: int) -> str:
-        """Return the text of a scalar or a flow collection; its further lines are indented relative to `column`."""
+        """Return the text of a scalar or a flow collection, and go past it; its further lines are indented relative to
+        `column`."""
         self._at = node.end
         if node.kind == "flow":
             return _Brackets(self._text, node, column).write()
@@ -331,13 +333,14 @@ class Layout:
         return deeper[-1] if deeper else max(depth - 1, 0)
 
     def _line(self, line: str, blank: bool) -> None:
-        """Write a line, after a blank line if `blank` is set and none stands there yet."""
+        """Add a line to the text, after a blank line if `blank` is set and none stands there yet."""
         if blank and self._lines and self._lines[-1]:
             self._lines.append("")
         self._lines.append(line)
 
     def _append(self, head: str, written: str) -> None:
-        """Write `head` and, on the same line, the text after it, which may have further lines."""
+        """Add the line `head` with `written` right after it to the text; each line break in `written` begins a further
+        line."""
         self._lines += f"{head}{written}".split("\n")
 
 

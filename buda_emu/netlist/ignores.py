@@ -45,7 +45,8 @@ def apply_ignores(findings: Sequence[Diagnostic], lines: Sequence[str], path: st
 
 
 def _useless_comments(comments: Iterable[_Ignore], complete: bool, path: str) -> list[Diagnostic]:
-    """Report comments that silence nothing, at most `MAX_FINDINGS` of them; `complete` is as in `_useless_message`."""
+    """Return findings about comments that silence nothing, at most `MAX_FINDINGS` and one that says so. `complete` is
+    false if rules were left unchecked, so that a comment may yet be of use."""
     checker = Checker(path)
     for comment in comments:
         message, hint = _useless_message(comment, complete)

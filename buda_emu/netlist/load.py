@@ -75,7 +75,7 @@ def _uses_only_built_in_ops(netlist: Netlist) -> bool:
 
 def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool = False) -> NetlistResult:
     """Check the bytes of a netlist file, without the cache. `path` is the name that findings give; `arch` and `strict`
-    are as in `check`."""
+    are as in `check`, HostError for an `arch` that is no text included."""
     try:
         text = decode(data)
     except UnreadableError as error:
@@ -84,14 +84,15 @@ def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool
 
 
 def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> NetlistResult:
-    """Check the text of a netlist, without the cache. `path` is the name that findings give; `arch` and `strict` are
-    as in `check`."""
+    """Check the text of a netlist, without the cache. `path` is the name that findings give; `arch` and `strict` are as
+    in `check`, HostError for an `arch` that is no text included."""
     with no_collections():
         return _check(text, path, small_letters("arch", arch), strict)[0]
 
 
 def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[NetlistResult, Mapping | None]:
-    """Check a text; return the result and the YAML tree of the text, or None if it is no YAML map."""
+    """Check a text, silence the findings that its comments ignore, and attach fixes to the others. Returns the result
+    and the YAML tree of the text, None for a text that is no YAML map."""
     from buda_emu.netlist.build import check_text  # reader and rules: only where the cache has no result
 
     netlist, root, findings = check_text(text, path, arch, strict)

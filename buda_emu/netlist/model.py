@@ -290,7 +290,8 @@ _painters: "list[Callable[[Netlist], str]]" = []
 
 
 def register_painter(painter: "Callable[[Netlist], str]") -> None:
-    """Register the function that draws a netlist as SVG for notebooks. It lives in a package above this one."""
+    """Register the function that draws a netlist as SVG for notebooks, in place of an earlier one. It lives in a
+    package above this one."""
     _painters[:] = [painter]
 
 

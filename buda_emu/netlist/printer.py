@@ -71,12 +71,13 @@ def document_text(document: "WrittenNetlist", notes: Notes | None = None) -> str
     """Return the text of a document before copies for several chips are made (NETLIST 1.7); `notes` are printed as
     comments.
     """
-    return "\n".join(_document(document, notes)) + "\n"
+    return "\n".join(_document_lines(document, notes)) + "\n"
 
 
 def program_lines(netlist: Netlist, name: str) -> list[str]:
-    """Return the lines of the program `name` as `netlist_text` prints them."""
-    return "\n".join(_program(netlist.programs[name], _rams_with_two_views(netlist.queues))).split("\n")
+    """Return the lines of the program `name` as `netlist_text` prints them. Raises KeyError for a name that the netlist
+    does not have."""
+    return "\n".join(_program_lines(netlist.programs[name], _rams_with_two_views(netlist.queues))).split("\n")
 
 
 def _rams_with_two_views(queues: Mapping[str, Queue]) -> set[str]:
@@ -85,7 +86,7 @@ def _rams_with_two_views(queues: Mapping[str, Queue]) -> set[str]:
     return {name for name, queue in queues.items() if queue.alias or name in aliased}
 
 
-def _document(document: "WrittenNetlist", notes: Notes | None) -> Iterator[str]:
+def _document_lines(document: "WrittenNetlist", notes: Notes | None) -> Iterator[str]:
     """Yield the lines of a document, section by section; with notes, comments and blank lines between sections."""
     gap: list[str] = []
     if notes is not None:
@@ -97,23 +98,23 @@ def _document(document: "WrittenNetlist", notes: Notes | None) -> Iterator[str]:
     archs = document.archs
     yield f"  arch: {archs[0] if len(archs) == 1 else flow(archs)}"
     yield from (*gap, "queues:")
-    yield from _queues(document, notes.queues)
+    yield from _queue_lines(document, notes.queues)
     yield from (*gap, "graphs:")
     for graph in document.graphs.values():
-        yield from _graph(graph, document.graph_devices.get(graph.name), notes.ops)
+        yield from _graph_lines(graph, document.graph_devices.get(graph.name), notes.ops)
     if document.fused_ops:
         yield from (*gap, "fused_ops:")
         for fused in document.fused_ops.values():
-            yield from _fused_op(fused)
+            yield from _fused_op_lines(fused)
     yield from (*gap, "programs:")
     two_views = _rams_with_two_views(document.queues)
     for name in document.program_order:
-        yield from _program(document.programs[name], two_views)
+        yield from _program_lines(document.programs[name], two_views)
     for name, node in document.sections.items():
         yield from (*gap, f"{word(name)}:", *block(node, 2))
 
 
-def _queues(document: "WrittenNetlist", headings: Mapping[str, str]) -> Iterator[str]:
+def _queue_lines(document: "WrittenNetlist", headings: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of all queues, with a comment where the heading changes. `headings` is by the name of the
     queue.
     """
@@ -124,10 +125,10 @@ def _queues(document: "WrittenNetlist", headings: Mapping[str, str]) -> Iterator
             yield ""
             yield f"  # {heading}"
             before = heading
-        yield f"  {word(queue.name)}: {flow(_queue(queue, document.queue_devices.get(queue.name)))}"
+        yield f"  {word(queue.name)}: {flow(_queue_fields(queue, document.queue_devices.get(queue.name)))}"
 
 
-def _blocking(blocking: Blocking) -> dict[str, Any]:
+def _blocking_fields(blocking: Blocking) -> dict[str, Any]:
     """Return the fields t, mblock and ublock, which queues and ops write alike."""
     return {"t": blocking.t, "mblock": blocking.mblock, "ublock": blocking.ublock}
 
@@ -137,20 +138,20 @@ def _non_empty(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
+def _queue_fields(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
     """Return the fields of a queue in the order in which they are printed. `devices` are the chips of its copies,
     None for a queue on one chip.
     """
     blocking = queue.blocking
     return {
         "input": queue.input,
-        **_non_empty(input_tms=_tms(queue.input_tms)),
+        **_non_empty(input_tms=_tm_entries(queue.input_tms)),
         "type": queue.type,
         "entries": queue.entries,
         "grid_size": blocking.grid_size,
-        **_blocking(blocking),
+        **_blocking_fields(blocking),
         "ublock_order": blocking.ublock_order,
-        **_tile_dim(blocking),
+        **_tile_dim_fields(blocking),
         "df": queue.df,
         "target_device": queue.target_device if devices is None else devices,
         "loc": queue.loc,
@@ -160,7 +161,7 @@ def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
     }
 
 
-def _tile_dim(blocking: Blocking) -> dict[str, Any]:
+def _tile_dim_fields(blocking: Blocking) -> dict[str, Any]:
     """Return the field tile_dim, or no field for the default of 32 x 32."""
     if blocking.tile_dim == FULL_TILE:
         return {}
@@ -168,7 +169,7 @@ def _tile_dim(blocking: Blocking) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------------------- graphs
-def _graph(graph: Graph, devices: tuple[int, ...] | None, notes: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _graph_lines(graph: Graph, devices: tuple[int, ...] | None, notes: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Yield the lines of a graph and its ops. `devices` are the chips of its copies, None for a graph on one chip;
     `notes` is `Notes.ops`.
     """
@@ -181,10 +182,10 @@ def _graph(graph: Graph, devices: tuple[int, ...] | None, notes: Mapping[str, tu
         if note != before:
             yield from comment(", ".join(dict.fromkeys(note)), indent=4)
             before = note
-        yield f"    {word(op.name)}: {flow(_op(op))}"
+        yield f"    {word(op.name)}: {flow(_op_fields(op))}"
 
 
-def _op(op: Op) -> dict[str, Any]:
+def _op_fields(op: Op) -> dict[str, Any]:
     """Return the fields of an op in the order in which they are printed, without those that have their default."""
     blocking = op.blocking
     return {
@@ -197,8 +198,8 @@ def _op(op: Op) -> dict[str, Any]:
         "intermed_df": op.intermed_df,
         **_non_empty(acc_df=op.acc_df),
         "math_fidelity": op.math_fidelity,
-        **_blocking(blocking),
-        **_tile_dim(blocking),
+        **_blocking_fields(blocking),
+        **_tile_dim_fields(blocking),
         "buf_size_mb": op.buf_size_mb,
         "ublock_order": blocking.ublock_order,
         **_non_empty(
@@ -210,25 +211,25 @@ def _op(op: Op) -> dict[str, Any]:
             forked_dram_inputs=[{queue: fork} for queue, fork in op.forked_dram_inputs],
         ),
         **({} if op.overlay_size == -1 else {"overlay_size": op.overlay_size}),
-        **_shaping(op),
-        **_non_empty(attributes=_attributes(op.attributes)),
+        **_shaping_fields(op),
+        **_non_empty(attributes=_attribute_fields(op.attributes)),
     }
 
 
-def _shaping(op: Op) -> dict[str, Any]:
+def _shaping_fields(op: Op) -> dict[str, Any]:
     """Return the fields for TMs, padding and unpadding of each input that has some (NETLIST 1.4)."""
     fields: dict[str, Any] = {}
     for number, (unpad, tms, pad) in enumerate(zip(op.input_unpad, op.input_tms, op.input_pad, strict=True)):
         if unpad != _NO_PAD:
             fields[f"input_{number}_unpad"] = {"rt": unpad.rt, "ct": unpad.ct}
         if tms:
-            fields[f"input_{number}_tms"] = _tms(tms)
+            fields[f"input_{number}_tms"] = _tm_entries(tms)
         if pad != _NO_PAD:
             fields[f"input_{number}_pad"] = {"rt": pad.rt, "ct": pad.ct, "pad_value": pad.value}
     return fields
 
 
-def _tms(tms: tuple[Tm, ...]) -> list[Any]:
+def _tm_entries(tms: tuple[Tm, ...]) -> list[Any]:
     """Return the entries of a list of TMs. Consecutive broadcasts that were read from one map share a map again: the
     later ones hold several numbers (NETLIST 1.6)."""
     entries: list[Any] = []
@@ -245,7 +246,7 @@ def _tms(tms: tuple[Tm, ...]) -> list[Any]:
     return entries
 
 
-def _attributes(attributes: Attributes) -> dict[str, Any]:
+def _attribute_fields(attributes: Attributes) -> dict[str, Any]:
     """Return the attributes that were written, in an order in which each reads as before (NETLIST 11.1 A8, 11.3
     C11)."""
     written = attributes.given
@@ -265,7 +266,7 @@ def _attributes(attributes: Attributes) -> dict[str, Any]:
     return fields
 
 
-def _fused_op(fused: FusedOp) -> Iterator[str]:
+def _fused_op_lines(fused: FusedOp) -> Iterator[str]:
     """Yield the lines of a fused op, each scheduled op on a line of its own (OPS 8)."""
     yield f"  {word(fused.id)}:"
     yield f"    inputs: {fused.inputs}"
@@ -277,10 +278,10 @@ def _fused_op(fused: FusedOp) -> Iterator[str]:
         if not schedule:
             yield "      - []"
         for number, step in enumerate(schedule):
-            yield f"      {'  ' if number else '- '}- {word(step.name)}: {flow(_sub_op(step))}"
+            yield f"      {'  ' if number else '- '}- {word(step.name)}: {flow(_sub_op_fields(step))}"
 
 
-def _sub_op(step: SubOp) -> dict[str, Any]:
+def _sub_op_fields(step: SubOp) -> dict[str, Any]:
     """Return the fields of a scheduled op of a fused op in the order in which they are printed."""
     return {
         "type": step.type,
@@ -289,13 +290,13 @@ def _sub_op(step: SubOp) -> dict[str, Any]:
         "ublock": step.ublock,
         "output": step.output,
         **_non_empty(pop=step.pop, pop_last=step.pop_last, zero_point=step.zero_point),
-        **{f"input_{number}_tms": _tms(tms) for number, tms in enumerate(step.input_tms) if tms},
-        **_non_empty(attributes=_attributes(step.attributes)),
+        **{f"input_{number}_tms": _tm_entries(tms) for number, tms in enumerate(step.input_tms) if tms},
+        **_non_empty(attributes=_attribute_fields(step.attributes)),
     }
 
 
 # ----------------------------------------------------------------------------------------------------------- programs
-def _program(program: Program, two_views: Set[str]) -> Iterator[str]:
+def _program_lines(program: Program, two_views: Set[str]) -> Iterator[str]:
     """Yield the lines of a program, a line for each instruction. `two_views` is as in `instruction_text`."""
     yield f"  - {word(program.name)}:{'' if program.instructions else ' []'}"
     for instruction in program.instructions:
@@ -333,7 +334,7 @@ def _execute_text(execute: Execute, two_views: Set[str]) -> str:
     """
     head = f"execute: {{graph_name: {word(execute.graph)}"
     settings = ",\n".join(
-        f"          {word(setting.queue)}: {flow(_setting(setting, setting.queue in two_views))}"
+        f"          {word(setting.queue)}: {flow(_setting_fields(setting, setting.queue in two_views))}"
         for setting in execute.queue_settings
     )
     if settings:
@@ -341,7 +342,7 @@ def _execute_text(execute: Execute, two_views: Set[str]) -> str:
     return f"{head}}}"
 
 
-def _setting(setting: QueueSettings, has_two_views: bool) -> dict[str, str]:
+def _setting_fields(setting: QueueSettings, has_two_views: bool) -> dict[str, str]:
     """Return the settings of a queue as texts, which are looked up when the instruction runs (NETLIST 3.1, 4).
     `has_two_views` makes `read_only` appear although it is false.
     """

@@ -64,7 +64,7 @@ def suggest_missing_names(document: NamedObjects, repetitions: Sequence[Repetiti
     candidates = [missing[repetition.kind] for repetition in different]
     for repetition, names in zip(different, candidates, strict=True):
         if len(names) == 1 and sum(not names.isdisjoint(others) for others in candidates) == 1:
-            _rename(document, repetition, next(iter(names)))
+            _suggest_name(document, repetition, next(iter(names)))
 
 
 def _is_equal(repetition: Repetition) -> bool:
@@ -75,7 +75,7 @@ def _is_equal(repetition: Repetition) -> bool:
     return same(repetition.first.source, repetition.body)
 
 
-def _rename(document: NamedObjects, repetition: Repetition, missing: str) -> None:
+def _suggest_name(document: NamedObjects, repetition: Repetition, missing: str) -> None:
     """Put into the finding about a repetition the hint that one of the two objects is meant to have the name
     `missing`: which, a check of both texts tells.
     """

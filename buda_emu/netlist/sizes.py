@@ -28,9 +28,8 @@ def entry_bytes(queue: Queue, arch: Arch, headers: bool) -> int:
 
 
 def buffer_bytes(queue: Queue, netlist: Netlist, ops: Mapping[str, Op] | None = None) -> int:
-    """Return the bytes of one buffer, queue header and all entries. `ops` are the netlist's ops by name: a caller
-    that has them spares an index.
-    """
+    """Return the bytes of one buffer: the queue header and all entries. `ops` are the netlist's ops by name, None to
+    take them from the netlist."""
     if ops is None:
         ops = netlist.ops
     headers = has_tile_headers(queue, ops)

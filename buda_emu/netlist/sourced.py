@@ -41,7 +41,7 @@ class Sourced:
     if not TYPE_CHECKING:  # type checkers derive the signature from the fields
 
         def __init__(self, **values: Any) -> None:
-            for name, put, default in _arguments(type(self)):
+            for name, put, default in _init_fields(type(self)):
                 value = values.pop(name) if name in values else default
                 if value is MISSING:
                     raise TypeError(f"{type(self).__name__} needs {name}")
@@ -92,7 +92,8 @@ class Sourced:
 
 
 def evolve(original: SourcedT, **changes: Any) -> SourcedT:
-    """Return a copy with other values in some fields: `dataclasses.replace`, but faster for objects of many fields."""
+    """Return a copy with other values in some fields: `dataclasses.replace`, but faster for objects of many fields.
+    Raises TypeError for a name that is no field."""
     copy = object.__new__(type(original))
     for name, get, put in _slots(type(original)):
         put(copy, changes.pop(name) if name in changes else get(original))
@@ -109,7 +110,7 @@ def _slots(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any], Any], Callab
 
 
 @cache
-def _arguments(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any, Any], None], Any], ...]:
+def _init_fields(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any, Any], None], Any], ...]:
     """Return name, setter and default of each field; the default is MISSING for a required one."""
     return tuple((entry.name, getattr(kind, entry.name).__set__, entry.default) for entry in fields(kind))
 

@@ -37,7 +37,8 @@ class SectionReader:
         self.findings: list[Diagnostic] = []
 
     def entries(self, node: nodes.Node | None, label: str) -> Iterator[Entry]:
-        """Yield the pairs of a map, none for an absent or empty value; anything else is a finding."""
+        """Yield the pairs of a map as key text, key node and value; none for an absent or empty value. Anything else is
+        a finding, in which `label` names the value."""
         if isinstance(node, nodes.Mapping):
             yield from node.items()
         elif node is not None and not (isinstance(node, nodes.Scalar) and node.is_null):
@@ -95,9 +96,8 @@ class FieldReader(SectionReader):
         return kind(**values)
 
     def overrides(self, node: nodes.Node | None, label: str) -> Iterator[Entry]:
-        """Yield the pairs of an `overrides` map: pattern, key node and fields. An empty map is a finding (NETLIST
-        5), and so is a pattern that cannot be used.
-        """
+        """Yield the pairs of an `overrides` map: pattern, key node and fields. An empty map is a finding (NETLIST 5),
+        and so is a pattern that cannot be used, which is yielded all the same."""
         if node is None:
             return
         if not isinstance(node, nodes.Mapping) or not node.pairs:
@@ -230,7 +230,7 @@ def _integer(node: nodes.Node) -> int | None:
 
 
 def _range(node: nodes.Node) -> tuple[int, int] | None:
-    """Return a range of rows or columns of a tile, first and last from 1 to 32; None for any other node."""
+    """Return a range of rows or columns of a tile, a list of first and last from 1 to 32; None for anything else."""
     if not isinstance(node, nodes.Sequence) or len(node.items) != 2:
         return None
     first, last = map(_integer, node.items)
@@ -314,8 +314,8 @@ class TestConfig:
 
     @property
     def default_stimulus(self) -> Stimulus:
-        """Return the stimulus of every other queue, the harness's own if the section has none. Raises NetlistError
-        if it cannot be used."""
+        """Return the stimulus of queues without an override, the harness's own if the section has none. Raises
+        NetlistError if it cannot be used."""
         return self.stimuli.default() or VENDOR_STIMULUS
 
     @property
@@ -346,7 +346,8 @@ def read_test_config(path: str, sections: Mapping[str, nodes.Node], text: str = 
 
 
 def read_defaults(path: str, data: bytes) -> TestConfig:
-    """Read a file with a `test-config` section that supplies what netlists leave open. Raises NetlistError."""
+    """Read a file with a `test-config` section that supplies what netlists leave open; `data` holds its bytes. Raises
+    NetlistError if it cannot be read or has no such section, and as `read_test_config` does."""
     try:
         text = decode(data)
         root = read_tree(text)
@@ -381,12 +382,12 @@ def _read(path: str, sections: Mapping[str, nodes.Node], strict: bool) -> tuple[
     """Read the section; return it, and the findings that refuse it as a whole. It is empty where these are too many."""
     reader = FieldReader(path, strict)
     try:
-        return _config(reader, sections), reader.findings
+        return _read_config(reader, sections), reader.findings
     except TooManyFindingsError as error:
         return TestConfig({}, Entries({}), Entries({})), [*reader.findings, error.last]
 
 
-def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConfig:
+def _read_config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConfig:
     """Read the section with a reader. Raises TooManyFindingsError."""
     section = {key: value for key, _, value in reader.entries(sections.get("test-config"), "test-config")}
     args = {
@@ -397,14 +398,14 @@ def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConf
     io = {key: value for key, _, value in reader.entries(section.get("io-config"), "io-config")}
     return TestConfig(
         args=args,
-        stimuli=_entries(reader, section.get("stimulus-config"), Stimulus, "stimulus-config"),
-        comparisons=_entries(reader, section.get("comparison-config"), Comparison, "comparison-config"),
+        stimuli=_read_entries(reader, section.get("stimulus-config"), Stimulus, "stimulus-config"),
+        comparisons=_read_entries(reader, section.get("comparison-config"), Comparison, "comparison-config"),
         inputs=reader.names(io.get("inputs"), "io-config: inputs", "queue names"),
         outputs=reader.names(io.get("outputs"), "io-config: outputs", "queue names"),
     )
 
 
-def _entries(reader: FieldReader, node: nodes.Node | None, kind: type[T], label: str) -> Entries[T]:
+def _read_entries(reader: FieldReader, node: nodes.Node | None, kind: type[T], label: str) -> Entries[T]:
     """Read `stimulus-config` or `comparison-config` into records of the class `kind`: the fields beside `overrides`
     are the default entry.
     """
@@ -520,8 +521,8 @@ class PerformanceCheck:
 
 
 def read_performance_checks(path: str, sections: Mapping[str, nodes.Node]) -> tuple[PerformanceCheck, ...]:
-    """Read every configuration of `performance-check`, in document order; unknown keys are ignored (NETLIST 6).
-    Raises NetlistError."""
+    """Read every configuration of `performance-check`, in document order; unknown keys are ignored (NETLIST 6). Raises
+    NetlistError if findings refuse the section."""
     reader = _Reader(path, strict=True)
     checks = tuple(reader.all_checks(sections.get("performance-check")))
     errors = [finding for finding in reader.findings if finding.severity == "error"]
@@ -560,7 +561,9 @@ class _Reader(SectionReader):
             written = {key: value for key, _, value in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
-                    self._hint(key_node, f"{name}: {quote(key)} is not a metric: it is ignored", (*METRICS, *_KEYS))
+                    self._report_misspelt(
+                        key_node, f"{name}: {quote(key)} is not a metric: it is ignored", (*METRICS, *_KEYS)
+                    )
             yield PerformanceCheck(
                 name=name,
                 graph=self._word(written.get("graph-name")),
@@ -584,7 +587,7 @@ class _Reader(SectionReader):
                 if key == "max_bound":  # the nearest key, min_bound, means the contrary
                     self._add("V207", key_node, f"{label}: 'max_bound' is ignored", "give expected and rtol")
                 else:
-                    self._hint(key_node, f"{label}: {quote(key)} is ignored", _BOUND_KEYS)
+                    self._report_misspelt(key_node, f"{label}: {quote(key)} is ignored", _BOUND_KEYS)
             else:
                 if number is None or not isfinite(number):
                     self._add("V205", value, f"{label}: {key} is a finite number")
@@ -618,8 +621,8 @@ class _Reader(SectionReader):
             return node.text
         return ""
 
-    def _hint(self, node: nodes.Scalar, message: str, legal: tuple[str, ...]) -> None:
-        """Report an unknown key if it is nearly one of the `legal` ones."""
+    def _report_misspelt(self, node: nodes.Scalar, message: str, legal: tuple[str, ...]) -> None:
+        """Report an unknown key as probably misspelt if it is nearly one of the `legal` ones; else do nothing."""
         hint = near(node.text, legal)
         if hint:  # a misspelt key; anything else is someone's note (NETLIST 6: unknown keys are ignored)
             self._add("V207", node, message, hint)

@@ -49,8 +49,8 @@ def key_findings(path: str, root: nodes.Mapping, *, strict: bool) -> list[Diagno
 
 
 def section_doubts(findings: Sequence[Diagnostic]) -> Iterator[str]:
-    """Yield a text for each finding of the checker about a key that looks like a misspelt section or a test-arg that
-    nothing reads: what was to be compared, checked or run because of it is not."""
+    """Yield a text for each finding about a key that looks like a misspelt section, or a test-arg that nothing reads.
+    `test` and `perf` repeat these as doubts: what the key was to have compared, checked or run is not."""
     for finding in findings:
         if finding.rule in (MISSPELT, UNREAD):
             hint = f" ({finding.hint})" if finding.hint else ""
@@ -83,32 +83,32 @@ class _Names(SectionReader):
 
     def check(self, netlist: Netlist) -> None:
         """Report the names that the netlist does not have."""
-        for node, message, hint in (*_of_test_config(netlist), *_of_performance_checks(netlist)):
+        for node, message, hint in (*_problems_of_test_config(netlist), *_problems_of_performance_checks(netlist)):
             self._add("V216", node, message, hint)
-        for node, message, hint in _of_test_args(netlist):
+        for node, message, hint in _problems_of_test_args(netlist):
             self._add(UNREAD, node, message, hint)
 
 
 _Problem = tuple[nodes.Node, str, str]  # the place, the message, a hint
 
 
-def _of_test_config(netlist: Netlist) -> Iterator[_Problem]:
-    """Yield the queues that `test-config` names and the netlist does not have."""
+def _problems_of_test_config(netlist: Netlist) -> Iterator[_Problem]:
+    """Yield a problem for each queue that `test-config` names and the netlist does not have."""
     section = netlist.sections.get("test-config")
     if not isinstance(section, nodes.Mapping):
         return
     names = _queue_names(netlist)
     for label in _CONFIGS:
-        yield from _of_overrides(label, section.find(label), names)
+        yield from _problems_of_overrides(label, section.find(label), names)
     io_config = section.find("io-config")
     for key in ("inputs", "outputs"):
         if isinstance(io_config, nodes.Mapping):
-            yield from _of_list(io_config.find(key), f"io-config: {key}", "queue", names)
+            yield from _problems_of_list(io_config.find(key), f"io-config: {key}", "queue", names)
 
 
-def _of_test_args(netlist: Netlist) -> Iterator[_Problem]:
-    """Yield the keys of test-args that neither a parameter of the netlist's programs nor a harness of the vendor
-    reads."""
+def _problems_of_test_args(netlist: Netlist) -> Iterator[_Problem]:
+    """Yield a problem for each key of test-args that neither a parameter of the netlist's programs nor a harness of the
+    vendor reads."""
     section = netlist.sections.get("test-config")
     args = section.find("test-args") if isinstance(section, nodes.Mapping) else None
     if not isinstance(args, nodes.Mapping):
@@ -134,10 +134,9 @@ def _hint_for_arg(key: str, parameters: Sequence[str], unused: Sequence[str]) ->
     return near(key, unused)
 
 
-def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None]) -> Iterator[_Problem]:
-    """Yield the overrides of a section whose pattern matches the name of no queue. `label` is the section, for
-    messages.
-    """
+def _problems_of_overrides(label: str, config: nodes.Node | None, names: dict[str, None]) -> Iterator[_Problem]:
+    """Yield a problem for each override of a section whose pattern matches the name of no queue. `label` is the
+    section, for messages; `names` are the queues."""
     overrides = None
     if isinstance(config, nodes.Mapping):
         overrides = config.find("overrides")
@@ -151,10 +150,10 @@ def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None])
         if not pattern.isidentifier() and any(matches(pattern, name) for name in names):
             continue
         message = f"{label}: override {quote(pattern)} matches the name of no queue: it is never used"
-        yield key, message, _hint_for(pattern, names)
+        yield key, message, _hint_for_pattern(pattern, names)
 
 
-def _hint_for(pattern: str, names: Iterable[str]) -> str:
+def _hint_for_pattern(pattern: str, names: Iterable[str]) -> str:
     """Return the hint for an override of test-config that matches no queue: the nearest name, or `.*pattern.*` for a
     pattern that matches a part of a name; "" if neither is likely."""
     if all(letter.isalnum() or letter in _PLAIN_CHARACTERS for letter in pattern):
@@ -167,8 +166,8 @@ def _hint_for(pattern: str, names: Iterable[str]) -> str:
     return ""
 
 
-def _of_performance_checks(netlist: Netlist) -> Iterator[_Problem]:
-    """Yield the graphs, programs and ops that `performance-check` names and the netlist does not have."""
+def _problems_of_performance_checks(netlist: Netlist) -> Iterator[_Problem]:
+    """Yield a problem for each graph, program and op that `performance-check` names and the netlist does not have."""
     section = netlist.sections.get("performance-check")
     if not isinstance(section, nodes.Mapping):
         return
@@ -184,19 +183,20 @@ def _of_performance_checks(netlist: Netlist) -> Iterator[_Problem]:
                 yield word, message, near(word.text, legal)
         targets = check.find("target-ops")
         if isinstance(targets, nodes.Sequence):
-            yield from _of_ops(targets, label, ops)
+            yield from _problems_of_ops(targets, label, ops)
 
 
-def _of_ops(targets: nodes.Sequence, label: str, ops: dict[str, None]) -> Iterator[_Problem]:
-    """Yield the targets that are no op's name, nor the end of one (NETLIST 6)."""
+def _problems_of_ops(targets: nodes.Sequence, label: str, ops: dict[str, None]) -> Iterator[_Problem]:
+    """Yield a problem for each target that is no op's name, nor the end of one (NETLIST 6)."""
     for target in targets.items:
         if isinstance(target, nodes.Scalar) and not any(op.endswith(target.text) for op in ops):
             message = f"{label}: target-ops names no op {quote(target.text)}: nothing is checked of it"
             yield target, message, near(target.text, ops)
 
 
-def _of_list(listed: nodes.Node | None, label: str, kind: str, names: dict[str, None]) -> Iterator[_Problem]:
-    """Yield the entries of a list that are not in `names`; `kind` is the word for such an object in messages."""
+def _problems_of_list(listed: nodes.Node | None, label: str, kind: str, names: dict[str, None]) -> Iterator[_Problem]:
+    """Yield a problem for each entry of a list that is not in `names`; `kind` is the word for such an object in
+    messages."""
     if not isinstance(listed, nodes.Sequence):
         return
     for entry in listed.items:

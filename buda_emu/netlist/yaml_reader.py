@@ -106,7 +106,8 @@ def split_lines(text: str) -> list[str]:
 
 
 def read_tree(text: str) -> Mapping:
-    """Parse the only document of a YAML text, which is a map. Raises UnreadableError."""
+    """Parse the only document of a YAML text, which is a map. Raises UnreadableError for a text that is too large, no
+    YAML, empty, or another kind of document."""
     if len(text) > MAX_BYTES:
         raise UnreadableError(f"the text is larger than {MAX_BYTES >> 20} MiB")
     root = read_any(text)
@@ -136,14 +137,14 @@ def read_any(text: str) -> Node:
         elif lines[line - 1][column - 1 : column] == "\t":
             message = _TAB
         else:
-            message = _sentence(error)
+            message = _error_message(error)
         raise UnreadableError(message, line, column) from None
     except ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "replace")
         line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
         line = before.count("\n") + before.count("\r") - before.count("\r\n") + 1
         raise UnreadableError(
-            f"invalid YAML: {error.reason} (U+{_code(error.character):04X})", line, len(before) - line_start + 1
+            f"invalid YAML: {error.reason} (U+{_code_point(error.character):04X})", line, len(before) - line_start + 1
         ) from None
     except YAMLError as error:
         raise UnreadableError(f"invalid YAML: {error}") from None
@@ -151,14 +152,14 @@ def read_any(text: str) -> Node:
         raise UnreadableError(f"the text is not Unicode: {error.reason}") from None
 
 
-def _code(character: "str | bytes | int") -> int:
+def _code_point(character: "str | bytes | int") -> int:
     """Return the code point of the character that the YAML reader refuses, which it gives in several types."""
     if isinstance(character, int):
         return character
     return ord(character[:1])
 
 
-def _sentence(error: "object") -> str:
+def _error_message(error: "object") -> str:
     """Return the message of a parser's error, with its context and the line where that begins."""
     problem = getattr(error, "problem", None) or "syntax error"
     context = getattr(error, "context", None)
@@ -178,10 +179,8 @@ def _place(mark: "YamlMark | None") -> tuple[int, int]:
 
 
 def _build(text: str) -> Node:
-    """Build the node tree from the parser's events. Raises UnreadableError, yaml.YAMLError.
-
-    This is one tight loop because it takes most of the time in which a netlist is read.
-    """
+    """Build the node tree from the parser's events. Raises UnreadableError for more nodes than a netlist has, and
+    yaml.YAMLError. This is one tight loop because it takes most of the time in which a netlist is read."""
     from yaml import events
 
     get_event: Callable[[], Any] = parser(text).get_event
@@ -221,7 +220,7 @@ def _build(text: str) -> Node:
             if event.anchor is not None:
                 anchors[event.anchor] = (node, 1)
             if count > limit:
-                raise _too_many(limit, start)
+                raise _too_many_nodes_error(limit, start)
         elif kind is mapping_start or kind is sequence_start:
             start = event.start_mark
             anchor = event.anchor
@@ -236,7 +235,7 @@ def _build(text: str) -> Node:
             if len(stack) > MAX_DEPTH:
                 raise UnreadableError(_TOO_DEEP, *_place(start))
             if count > limit:
-                raise _too_many(limit, start)
+                raise _too_many_nodes_error(limit, start)
         elif kind is mapping_end or kind is sequence_end:
             end = event.end_mark
             inner = children
@@ -264,7 +263,7 @@ def _build(text: str) -> Node:
                 raise UnreadableError(f"alias *{event.anchor} {problem}", *_place(event.start_mark))
             count += size
             if count > limit:
-                raise _too_many(limit, event.start_mark)
+                raise _too_many_nodes_error(limit, event.start_mark)
             children.append(target)
         elif kind is events.DocumentEndEvent and len(children) > 1:
             extra = children.pop()
@@ -276,7 +275,7 @@ def _build(text: str) -> Node:
             return Scalar(text="", plain=True, line=1, column=1, end_column=2)
 
 
-def _too_many(limit: int, mark: "YamlMark") -> UnreadableError:
+def _too_many_nodes_error(limit: int, mark: "YamlMark") -> UnreadableError:
     """Return the error about a text with more than `limit` nodes; `mark` is the place of the first beyond it."""
     return UnreadableError(
         f"this is not a netlist: more than {limit:,} nodes once aliases are followed, which is more than its "

@@ -35,7 +35,7 @@ class Surroundings:
     def __init__(self, netlist: Netlist) -> None:
         self.netlist = netlist
         self.epoch_of: dict[str, EpochQueues] = {}
-        for epoch in _epochs(netlist):
+        for epoch in _queues_of_epochs(netlist):
             self.epoch_of.update(dict.fromkeys(epoch.temporal.graphs, epoch))
         self.read_by_ops = frozenset(chain.from_iterable(op.inputs for op in netlist.ops.values()))
         gradients = {op.name for op in netlist.ops.values() if op.gradient_op}
@@ -115,16 +115,16 @@ def _pops(settings: QueueSettings, changed: Container[str]) -> bool:
     return settings.global_rdptr_autoinc != "0" or (is_variable(text) and stored_name(text) in changed)
 
 
-def _epochs(netlist: Netlist) -> list[EpochQueues]:
+def _queues_of_epochs(netlist: Netlist) -> list[EpochQueues]:
     """Return the queues of each temporal graph, in the order of the temporal graphs."""
     fed: dict[str, list[Queue]] = {}
     for queue in netlist.queues.values():
         if not queue.host_fed:
             fed.setdefault(queue.input, []).append(queue)
-    return [_epoch(netlist, temporal, fed) for temporal in netlist.temporal_graphs]
+    return [_epoch_queues(netlist, temporal, fed) for temporal in netlist.temporal_graphs]
 
 
-def _epoch(netlist: Netlist, temporal: TemporalGraph, fed: Mapping[str, list[Queue]]) -> EpochQueues:
+def _epoch_queues(netlist: Netlist, temporal: TemporalGraph, fed: Mapping[str, list[Queue]]) -> EpochQueues:
     """Return the queues that a temporal graph reads and writes. `fed` maps the name of an op to the queues that it
     fills; the least input count of its graphs is that of the epoch.
     """

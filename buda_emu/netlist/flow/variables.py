@@ -40,14 +40,16 @@ class Notes:
 
 
 def operand_mark(step: VarInst, index: int) -> Mark:
-    """Return the place of word `index` of a varinst, else of the instruction."""
+    """Return the place of word `index` of a varinst `[out, opcode, args...]`, counted from 0; that of the instruction
+    if it has no such word."""
     if isinstance(step.source, Sequence) and index < len(step.source.items):
         return step.source.items[index].mark
     return step.at()
 
 
 def name_mark(step: Declare | Param, name: str) -> Mark:
-    """Return the place of a name that a declaration declares, else of the instruction."""
+    """Return the place of a name among those that an instruction declares; that of the instruction if it is not found
+    there."""
     source = step.source
     candidates: list[Node] = []
     if isinstance(source, Sequence):
@@ -277,8 +279,8 @@ def differ(left: KnownSettings, right: KnownSettings) -> bool:
 
 
 def require_sense(settings: KnownSettings, queue: Queue, notes: Notes, *, sums: bool) -> None:
-    """Note settings that exclude each other (NETLIST 4.3 steps 3a and 3b). `sums`: a gradient op accumulates in the
-    queue."""
+    """Note settings that exclude each other (NETLIST 4.3 steps 3a and 3b), and `zero` on a queue that no gradient op
+    feeds. `sums`: a gradient op accumulates in the queue."""
     source = settings.source
     zero = settings.flag("zero")
     prologue = settings.flag("prologue")

@@ -116,7 +116,8 @@ class Channels:
             ring.reset()
 
     def place(self, settings: KnownSettings) -> None:
-        """Place the pointers of a queue by its settings, where an epoch begins (NETLIST 4.3 steps 3e and 3f)."""
+        """Place the pointers of a queue by its settings, where an epoch begins (NETLIST 4.3 steps 3e and 3f). Pointers
+        that are negative, or lie outside a ram's slots, are noted."""
         name = settings.queue
         before = self._seen.get(name)
         self._bind(settings, before)
@@ -213,8 +214,9 @@ class Channels:
                 self._notes.add(REFUSED_SETTINGS, settings.source.at(field), message)
 
     def run(self, epoch: EpochQueues, step: Execute, popping: frozenset[str]) -> None:
-        """Run an epoch: reads, writes and pops of all its inputs (NETLIST 4.3 step 4). `popping` holds the queues in
-        its settings."""
+        """Move the pointers as an epoch reads, writes and pops queues for all its inputs (NETLIST 4.3 step 4). Reads of
+        entries that nothing was written to, and writes without room, are noted. `popping` holds the queues that have
+        settings."""
         place = step.at("graph_name")
         for name in epoch.reads:
             self._moves.read(name, epoch.input_count)
@@ -233,7 +235,7 @@ class Channels:
             if ring is not None:
                 ring.local = ring.local_base
 
-    def _steps(self, name: str, *, pops: bool) -> tuple[Value, Value]:
+    def _steps_per_input(self, name: str, *, pops: bool) -> tuple[Value, Value]:
         """Return by how much one input moves the local pointer of a queue, and how many entries it pops, None where
         it is not known. `pops` tells whether the running epoch has settings of the queue: without them nothing is
         popped.
@@ -268,10 +270,11 @@ class Channels:
 
     def _read(self, name: str, inputs: int, place: Mark, *, pops: bool) -> None:
         """Move the pointers of a queue as the inputs of an epoch read and pop it. An entry that is read or popped
-        without having been written is a note at `place`, and makes the pointers unknown. `pops` is as in `_steps`.
+        without having been written is a note at `place`, and makes the pointers unknown. `pops` tells whether the
+        running epoch has settings of the queue: without them nothing is popped.
         """
         ring = self.ring(name)
-        move, popped = self._steps(name, pops=pops)
+        move, popped = self._steps_per_input(name, pops=pops)
         if ring is None or move is None or popped is None or move < 0 or popped < 0:
             self._rings[name] = None
             return
@@ -313,12 +316,12 @@ class Channels:
 
     def _write(self, name: str, epoch: EpochQueues, place: Mark, *, pops: bool) -> None:
         """Move the pointers of a queue as the ops of an epoch fill it and, for a queue that the same epoch reads,
-        as they read and pop it. Missing room is a note at `place` if an op reads the queue. `pops` is as in
-        `_steps`.
+        as they read and pop it. Missing room is a note at `place` if an op reads the queue. `pops` tells
+        whether the running epoch has settings of the queue: without them nothing is popped.
         """
         ring = self.ring(name)
         inputs = epoch.input_count
-        move, popped = self._steps(name, pops=pops) if name in epoch.local else (0, 0)
+        move, popped = self._steps_per_input(name, pops=pops) if name in epoch.local else (0, 0)
         if ring is None or move is None or popped not in (0, 1) or move < 0:
             self._rings[name] = None
             return
@@ -423,7 +426,7 @@ class _Walk:
         self._pending: dict[int, dict[str, KnownSettings]] = {}
         self._reported: set[str] = set()  # queues that were noted as never popped
         self._ends = _ends(program.instructions)
-        self._costs = [0, *accumulate(map(_cost, program.instructions))]  # of all instructions before each
+        self._costs = [0, *accumulate(map(_budget_units, program.instructions))]  # of all instructions before each
 
     def run(self) -> Sequence[Note]:
         """Walk to the end of the program; return the notes."""
@@ -467,9 +470,10 @@ class _Walk:
                 values[index] = self._variables.value(text, operand_mark(step, index + 2))
         return values[0], values[1]
 
-    def _settle(self, source: QueueSettings, pending: dict[str, KnownSettings]) -> None:
-        """Evaluate the settings of a queue into `pending`, those of the executes of one temporal graph, and note where
-        they differ from the ones that are there."""
+    def _evaluate_settings_into(self, source: QueueSettings, pending: dict[str, KnownSettings]) -> None:
+        """Evaluate the settings of a queue at an execute and store them in `pending`, which holds those of all graphs
+        that run at the same time. Settings that differ from the ones stored there are noted, and a queue that is never
+        popped."""
         queue = self._queues[source.queue]
         settings = evaluate_settings(source, queue, self._variables, self._notes)
         if queue.name in self._around.never_popped and queue.name not in self._reported:
@@ -491,7 +495,7 @@ class _Walk:
         number = epoch.temporal.id
         pending = self._pending.setdefault(number, {})
         for source in step.queue_settings:
-            self._settle(source, pending)
+            self._evaluate_settings_into(source, pending)
         executed = self._executed.setdefault(number, {})
         if executed.get(step.graph) is step:  # what occurs twice V126 sees without a walk
             others = ", ".join(name for name in epoch.temporal.graphs if name not in executed)
@@ -596,8 +600,9 @@ def _ends(instructions: Sequence[Instruction]) -> dict[int, int]:
     return ends
 
 
-def _cost(step: Instruction) -> int:
-    """Return the work of passing an instruction: 1, and 1 more for each queue setting of an execute."""
+def _budget_units(step: Instruction) -> int:
+    """Return the work of passing an instruction, as it is taken from a budget: 1, and 1 more for each queue setting of
+    an execute."""
     if isinstance(step, Execute):
         return 1 + len(step.queue_settings)
     return 1

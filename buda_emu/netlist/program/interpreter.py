@@ -209,7 +209,7 @@ class Interpreter:
             case Execute():
                 self._machine.execute(instruction, self.variables)
             case VarInst():
-                self._varinst(instruction)
+                self._run_varinst(instruction)
             case Loop():
                 self._begin_loop(counter, instruction, loops)
             case EndLoop():
@@ -269,7 +269,7 @@ class Interpreter:
                 return position + 1 - first
         return 0  # without an endloop its rounds are never run
 
-    def _varinst(self, instruction: VarInst) -> None:
+    def _run_varinst(self, instruction: VarInst) -> None:
         """Carry out a varinst, and tell the machine that its variable was written. Raises ProgramError for a wrong
         number of operands and for a result that goes to no variable.
         """

@@ -36,7 +36,8 @@ class Variables:
         self._params: dict[str, str] = {}
 
     def begin_run(self, parameters: Mapping[str, str]) -> dict[str, str]:
-        """Drop locals and params; merge the caller's parameters into those of earlier runs, which are returned."""
+        """Drop locals and params, and merge the caller's parameters into those of earlier runs. Returns the parameters
+        of the earlier runs alone, for `forget_parameters`."""
         earlier = dict(self._params)
         for name in [name for name, kind in self._kinds.items() if kind in (Kind.LOCAL, Kind.PARAM)]:
             del self._values[name]
@@ -66,7 +67,7 @@ class Variables:
 
     def bind_param(self, text: str) -> None:
         """Declare a `param` with the caller's value, looked up exactly as written. Raises ProgramError if there is
-        none."""
+        none, if it is no number or boolean, and for a name in use."""
         argument = self._params.get(text)
         if argument is None:
             names = ", ".join(sorted(self._params)) or "none"
@@ -83,8 +84,8 @@ class Variables:
         self._values[name] = value
 
     def value(self, text: str) -> int:
-        """Return the value of an operand, a variable or an immediate (NETLIST 3.1). Raises ProgramError for an
-        unknown variable."""
+        """Return the value of an operand, a variable or an immediate (NETLIST 3.1). Raises ProgramError for an unknown
+        variable and for a text that is no value."""
         if not is_variable(text):
             return immediate(text)
         name = stored_name(text)
@@ -192,7 +193,7 @@ class PreparedSettings:
         """Split the fields into constants and open ones; the `unused` one is 0."""
         for number, field in enumerate(_FIELDS):
             text = getattr(self.source, field)
-            value = 0 if field == unused else _constant(text)
+            value = 0 if field == unused else _constant_value(text)
             if value is None:
                 self._open.append((number, field, text))
             self._constants.append(bool(value) if field in _FLAGS else value)
@@ -236,7 +237,7 @@ class PreparedSettings:
         return EvaluatedSettings(self.source, *values)
 
 
-def _constant(text: str) -> int | None:
+def _constant_value(text: str) -> int | None:
     """Return the value of an immediate operand; None for a variable, and for a text without a value, which
     evaluation reports."""
     if not is_variable(text):
@@ -266,9 +267,9 @@ class ExecuteSettings:
         latest = self._latest
         if latest is not None and latest[0] == values:
             return latest[1]
-        return self._one_by_one(variables, values)
+        return self._evaluate_and_store(variables, values)
 
-    def _one_by_one(self, variables: Variables, values: tuple[int | None, ...]) -> Iterator[Evaluated]:
+    def _evaluate_and_store(self, variables: Variables, values: tuple[int | None, ...]) -> Iterator[Evaluated]:
         """Yield the settings of each queue, evaluated one after the other; once all are, they are stored for the
         same `values` of the variables if evaluation cannot fail.
         """
@@ -329,17 +330,16 @@ _SHOWN_SETTINGS = 3  # queues in a representation, so that it fits a line
 
 
 def instruction_text(instruction: Instruction, queue: str = "") -> str:
-    """Return an instruction as it stands in a netlist. Of an execute's settings only those of `queue` are shown, or
-    the first few."""
+    """Return an instruction as it stands in a netlist. Of an execute's settings those of `queue` are shown or, if it
+    has none there, those of the first few queues."""
     if isinstance(instruction, Execute):
-        return f"execute: {{graph_name: {instruction.graph}, queue_settings: {_settings(instruction, queue)}}}"
+        return f"execute: {{graph_name: {instruction.graph}, queue_settings: {_settings_text(instruction, queue)}}}"
     return written(instruction)
 
 
-def _settings(instruction: Execute, queue: str) -> str:
-    """Return the text of an execute's queue_settings; without settings of `queue`, the first few queues are shown.
-    Dots stand for the queues left out.
-    """
+def _settings_text(instruction: Execute, queue: str) -> str:
+    """Return the text of an execute's queue_settings: those of `queue` or, if it has none there, of the first few
+    queues. Dots stand for the queues left out."""
     shown = [settings for settings in instruction.queue_settings if queue and settings.queue == queue]
     if not shown:
         shown = list(instruction.queue_settings[:_SHOWN_SETTINGS])

@@ -103,7 +103,7 @@ def _read_attribute(context: Context, name: str, key: Scalar, node: Node, state:
         context.report(NOT_LEGAL, key, f"unknown attribute {quote(name)}", near(name, ATTRIBUTES))
     elif state.op_type in OP_TYPES and not spec.is_legal_on(state.op_type):
         message = f"attribute {name} is not legal for {state.op_type}"
-        context.report(NOT_LEGAL, key, message, f"it belongs to {_types(spec)}")
+        context.report(NOT_LEGAL, key, message, f"it belongs to {_list_types(spec)}")
     else:
         _read_value(context, spec, key, node, state)
 
@@ -148,7 +148,7 @@ def check_splice(context: Context, node: Node | None, state: AttributeState) -> 
         context.report(SPLICE, node, message)
 
 
-def _types(spec: AttributeSpec) -> str:
+def _list_types(spec: AttributeSpec) -> str:
     """Return the op types that have an attribute as words for a hint: at most four, and "and others"."""
     types = spec.types or ()
     listing = ", ".join(types[:4])
@@ -182,7 +182,7 @@ def _read_value(context: Context, spec: AttributeSpec, key: Scalar, node: Node, 
     if spec.kind == "broadcasts":
         _read_broadcasts(context, name, node, state)
         return
-    if name == "z" and _is_z_too_early(context, key, state):
+    if name == "z" and _report_early_z(context, key, state):
         return
     value = _read_within_range(context, spec, node, state)
     if value is None:
@@ -196,8 +196,9 @@ def _read_value(context: Context, spec: AttributeSpec, key: Scalar, node: Node, 
     state.values[name] = value
 
 
-def _is_z_too_early(context: Context, key: Scalar, state: AttributeState) -> bool:
-    """Report `z` of an op type that must have another attribute before it (NETLIST 11.3 C11); return whether it is."""
+def _report_early_z(context: Context, key: Scalar, state: AttributeState) -> bool:
+    """Report an attribute `z` that stands before another attribute on which it depends (NETLIST 11.3 C11); return
+    whether it does."""
     declaration = OP_TYPES.get(state.op_type)
     if declaration is None or declaration.late_z is None:
         return False
@@ -208,7 +209,7 @@ def _is_z_too_early(context: Context, key: Scalar, state: AttributeState) -> boo
     return True
 
 
-def _num_nz_strips(value: tuple[int, ...], state: AttributeState) -> str:
+def _num_nz_strips_problem(value: tuple[int, ...], state: AttributeState) -> str:
     """Return what is wrong with num_nz_strips, which has a number for each core; "" if nothing is or the cores are
     not known.
     """
@@ -217,7 +218,7 @@ def _num_nz_strips(value: tuple[int, ...], state: AttributeState) -> str:
     return f"num_nz_strips needs one number for each of the {state.cells} cores, not {len(value)}"
 
 
-def _min_buffer_input(value: int, state: AttributeState) -> str:
+def _min_buffer_input_problem(value: int, state: AttributeState) -> str:
     """Return what is wrong with min_buffer_input, which is 0 or 1, and 0 for op types that keep one operand; else
     "".
     """
@@ -234,8 +235,8 @@ _RANGES: Map[str, Callable[[Any, AttributeState], str]] = {
     "relu_threshold": lambda value, _: "relu_threshold must not be negative" if value < 0 else "",
     "p": lambda value, _: "p is a probability, 0 to 1" if value < 0 or value > 1 else "",
     "dest_device": lambda value, _: "dest_device must not be negative" if value < 0 else "",
-    "num_nz_strips": _num_nz_strips,
-    "min_buffer_input": _min_buffer_input,
+    "num_nz_strips": _num_nz_strips_problem,
+    "min_buffer_input": _min_buffer_input_problem,
     "ingress_channels": lambda value, _: "ingress_channels must not be empty" if not value else "",
     "egress_channels": lambda value, _: "egress_channels must not be empty" if not value else "",
 }
@@ -247,9 +248,8 @@ _WORDS: Map[str, str] = {
 
 
 def _check_word(context: Context, spec: AttributeSpec, node: Node, word: str, state: AttributeState) -> str | None:
-    """Return the word of an attribute, or None for an unknown one; that is reported where the attribute has a rule
-    for it.
-    """
+    """Return the word of an attribute, or None for an unknown one; that is reported where the attribute has a rule for
+    it. `stoch_rnd_mode` is stored in `state` at once."""
     name = spec.name
     is_legal = word in spec.words
     if name == "relu_mode" and state.values.get("relu_en"):
@@ -308,7 +308,7 @@ def _read_broadcast(context: Context, name: str, key_node: Scalar, value: Node, 
     if index is None:
         message = f"{name}: {quote(key)} does not name an input"
         context.report(KERNEL_BROADCAST, key_node, message, "write input_0, input_1, ...")
-    elif count is not None and _is_input(context, name, index, key_node, state):
+    elif count is not None and _require_input(context, name, index, key_node, state):
         single = state.values.get("single_tile", ())
         if index in single or any(index in counts for counts in state.broadcasts.values()):
             context.report(KERNEL_BROADCAST, key_node, f"{name}: input {index} is set twice")
@@ -316,18 +316,17 @@ def _read_broadcast(context: Context, name: str, key_node: Scalar, value: Node, 
 
 
 def _read_single_tile(context: Context, node: Node, indices: tuple[int, ...], state: AttributeState) -> tuple[int, ...]:
-    """Return the inputs that are single tiles so far, those of `indices` included.
-
-    `single_tile` means kernel_broadcast 1; an earlier kernel_broadcast of the input is dropped (NETLIST 1.4).
-    """
+    """Return the inputs that are single tiles so far, those of `indices` included; one that the op does not have is
+    reported. `single_tile` means kernel_broadcast 1: an earlier kernel_broadcast of the input is dropped (NETLIST
+    1.4)."""
     for index in indices:
-        if _is_input(context, "single_tile", index, node, state):
+        if _require_input(context, "single_tile", index, node, state):
             for counts in state.broadcasts.values():
                 counts.pop(index, None)
     return tuple(dict.fromkeys((*state.values.get("single_tile", ()), *indices)))
 
 
-def _is_input(context: Context, name: str, index: int, node: Node, state: AttributeState) -> bool:
+def _require_input(context: Context, name: str, index: int, node: Node, state: AttributeState) -> bool:
     """Return whether the op has an input of that index, and report it if not. True if the inputs are not known."""
     if state.inputs is None or 0 <= index < state.inputs:
         return True
@@ -336,7 +335,8 @@ def _is_input(context: Context, name: str, index: int, node: Node, state: Attrib
 
 
 def _read_splice(context: Context, name: str, key: Scalar, node: Node, state: AttributeState) -> None:
-    """Read an attribute `inputN: [index, length, stride]` of a splice (V035)."""
+    """Read an attribute `inputN: [index, length, stride]` of a splice into `state`; any other form is a finding
+    (V035)."""
     index = leading_integer(name.removeprefix("input"))
     if index is None:
         context.report(NOT_LEGAL, key, f"unknown attribute {quote(name)}", "a splice has input0, input1, ...")

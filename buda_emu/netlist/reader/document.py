@@ -130,7 +130,7 @@ class _Statement:
         self.queues = queues
 
 
-def _words(context: Context, rule: str, label: str, node: Node) -> tuple[str, ...] | None:
+def _read_words(context: Context, rule: str, label: str, node: Node) -> tuple[str, ...] | None:
     """Return the texts of a list of scalars; anything else is reported under `rule`, and None is returned."""
     if not isinstance(node, Sequence):
         hint = ""
@@ -149,8 +149,9 @@ def _words(context: Context, rule: str, label: str, node: Node) -> tuple[str, ..
     return None
 
 
-def _declare(statement: _Statement) -> Instruction | None:
-    """Read `var` or `staticvar`: a map of names to initial values, or a list of names whose values are 0."""
+def _read_declaration(statement: _Statement) -> Instruction | None:
+    """Read `var` or `staticvar`: a map of names to initial values, or a list of names whose values are 0. None, after a
+    finding, for anything else."""
     context = statement.context
     word = statement.word
     node = statement.node
@@ -161,7 +162,7 @@ def _declare(statement: _Statement) -> Instruction | None:
             if number is not None:
                 pairs.append((name, str(number)))
     else:
-        names = _words(context, DECLARATION, word, node)
+        names = _read_words(context, DECLARATION, word, node)
         if names is None:
             return None
         pairs = [(name, "0") for name in names]
@@ -169,12 +170,12 @@ def _declare(statement: _Statement) -> Instruction | None:
     return Declare(kind=kind, variables=tuple(pairs), source=node, name_node=statement.key)
 
 
-def _param(statement: _Statement) -> Instruction | None:
-    """Read `param`, a list of names; an empty list is a warning."""
+def _read_param(statement: _Statement) -> Instruction | None:
+    """Read `param`, a list of names; an empty list is a warning. None, after a finding, for anything else."""
     context = statement.context
     word = statement.word
     node = statement.node
-    names = _words(context, DECLARATION, word, node)
+    names = _read_words(context, DECLARATION, word, node)
     if names == ():
         context.report(DECLARATION, node, "param without names has no effect", severity="warning")
     if names is None:
@@ -182,12 +183,13 @@ def _param(statement: _Statement) -> Instruction | None:
     return Param(names=names, source=node, name_node=statement.key)
 
 
-def _varinst(statement: _Statement) -> Instruction | None:
-    """Read `varinst`, a list of a variable, an opcode and operands."""
+def _read_varinst(statement: _Statement) -> Instruction | None:
+    """Read `varinst`, a list of a variable, an opcode and operands; None, after a finding, for a shorter list or
+    none."""
     context = statement.context
     word = statement.word
     node = statement.node
-    operands = _words(context, VARINST, word, node)
+    operands = _read_words(context, VARINST, word, node)
     if operands is None:
         return None
     if len(operands) < 2:
@@ -196,7 +198,7 @@ def _varinst(statement: _Statement) -> Instruction | None:
     return VarInst(out=operands[0], opcode=operands[1], args=operands[2:], source=node, name_node=statement.key)
 
 
-def _loop(statement: _Statement) -> Instruction | None:
+def _read_loop(statement: _Statement) -> Instruction | None:
     """Read `loop` with its count, a number or variable that is evaluated when the program runs."""
     context = statement.context
     node = statement.node
@@ -206,20 +208,19 @@ def _loop(statement: _Statement) -> Instruction | None:
     return None
 
 
-def _endloop(statement: _Statement) -> Instruction | None:
+def _read_endloop(statement: _Statement) -> Instruction | None:
     """Read an `endloop` that is written as a map; its operand does not matter."""
     return EndLoop(source=statement.node, name_node=statement.key)
 
 
-def _allocation(statement: _Statement) -> Instruction | None:
-    """Read `allocate_queue` or `deallocate_queue`, a list of queues, which must be declared before this place
-    (V114).
-    """
+def _read_allocation(statement: _Statement) -> Instruction | None:
+    """Read `allocate_queue` or `deallocate_queue`, a list of queues; None, after a finding, for anything else. Names
+    that were not declared before this place are reported (V114)."""
     context = statement.context
     word = statement.word
     node = statement.node
     queues = statement.queues
-    names = _words(context, ALLOCATION, word, node)
+    names = _read_words(context, ALLOCATION, word, node)
     if names is None or not isinstance(node, Sequence):
         return None
     for name, name_node in zip(names, node.items, strict=True):
@@ -233,7 +234,7 @@ def _allocation(statement: _Statement) -> Instruction | None:
     return instruction(queues=names, source=node, name_node=statement.key)
 
 
-def _execute(statement: _Statement) -> Instruction | None:
+def _read_execute(statement: _Statement) -> Instruction | None:
     """Read `execute`: the name of a graph, and the settings of its queues. Unknown keys are findings."""
     context = statement.context
     node = statement.node
@@ -298,15 +299,15 @@ def _read_queue_settings(context: Context, queue: str, body: Node) -> dict[str, 
 
 
 _INSTRUCTIONS: Map[str, Callable[[_Statement], Instruction | None]] = {
-    "param": _param,
-    "var": _declare,
-    "staticvar": _declare,
-    "varinst": _varinst,
-    "loop": _loop,
-    "endloop": _endloop,
-    "execute": _execute,
-    "allocate_queue": _allocation,
-    "deallocate_queue": _allocation,
+    "param": _read_param,
+    "var": _read_declaration,
+    "staticvar": _read_declaration,
+    "varinst": _read_varinst,
+    "loop": _read_loop,
+    "endloop": _read_endloop,
+    "execute": _read_execute,
+    "allocate_queue": _read_allocation,
+    "deallocate_queue": _read_allocation,
 }
 
 
@@ -320,12 +321,12 @@ def read_devices(context: Context, node: Node) -> None:
         if key != "arch":
             context.report("V001", key_node, f"unknown key {quote(key)}; the only one is arch", near(key, ("arch",)))
         elif isinstance(value, Sequence):
-            _select(context, value)
+            _select_arch(context, value)
         else:
-            _single(context, value)
+            _read_only_arch(context, value)
 
 
-def _word(context: Context, node: Node) -> str | None:
+def _read_arch(context: Context, node: Node) -> str | None:
     """Return an architecture that a node names, in any case; None, after a finding, if there is no such
     architecture.
     """
@@ -340,9 +341,10 @@ def _word(context: Context, node: Node) -> str | None:
     return None
 
 
-def _single(context: Context, node: Node) -> None:
-    """Select the only architecture of a netlist. A request for another one is a warning and has no effect."""
-    word = _word(context, node)
+def _read_only_arch(context: Context, node: Node) -> None:
+    """Select the only architecture of a netlist in `context`. A request for a different one is a warning and has no
+    effect."""
+    word = _read_arch(context, node)
     if word is None:
         return
     context.arch = word
@@ -352,10 +354,10 @@ def _single(context: Context, node: Node) -> None:
         context.report(NO_ARCH, node, message, severity="warning")
 
 
-def _select(context: Context, node: Sequence) -> None:
-    """Select one architecture of a list. Every word must be known (NETLIST 11.3 C4) and the requested one among
-    them."""
-    words = [_word(context, entry) for entry in node.items]
+def _select_arch(context: Context, node: Sequence) -> None:
+    """Select the requested architecture of a list in `context`, or the default. Every word must be known (NETLIST 11.3
+    C4) and the requested one among them; else there is a finding."""
+    words = [_read_arch(context, entry) for entry in node.items]
     archs = tuple(word for word in words if word is not None)
     if not node.items:
         context.report(NO_ARCH, node, "the list of architectures is empty")

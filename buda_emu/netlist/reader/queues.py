@@ -37,9 +37,8 @@ Owner = Literal["queue", "op", "scheduled op"]
 
 
 def read_tms(context: Context, name: str, node: Node, owner: Owner) -> list[Tm]:
-    """Read the list of TMs in the field `name` of a queue, op or scheduled op, in order. Any scalar, `None` and an
-    empty value included, is a list without TMs.
-    """
+    """Read the list of TMs in the field `name` of a queue, op or scheduled op, in order. Malformed ones are reported
+    and left out. Any scalar, `None` and an empty value included, is a list without TMs."""
     if isinstance(node, Scalar):
         return []
     if isinstance(node, Mapping):
@@ -58,7 +57,7 @@ def read_tms(context: Context, name: str, node: Node, owner: Owner) -> list[Tm]:
 
 
 def _tm_hint(entry: Node) -> str:
-    """Return the hint about an entry of a list of TMs that is neither `transpose` nor a map."""
+    """Return the hint about an entry of a list of TMs that is neither `transpose` nor a map, "" for none."""
     if not isinstance(entry, Scalar):
         return ""
     if entry.text in TM_WORDS:
@@ -107,8 +106,8 @@ def _read_tile_broadcast(context: Context, name: str, key: Scalar, value: Node, 
 
 
 def _read_broadcast(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
-    """Return one TM for each key. The arguments of one map accumulate: the second TM holds both numbers (NETLIST
-    1.6)."""
+    """Return one TM for each key of a map such as {r: 2, c: 3}; what is malformed is reported and left out. The
+    arguments of one map accumulate: the second TM holds both numbers (NETLIST 1.6)."""
     if isinstance(value, Sequence):
         context.report(MALFORMED, value, f"{name}: broadcast needs a map such as {{r: 2}}, not a list")
         return []

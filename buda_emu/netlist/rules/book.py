@@ -104,17 +104,17 @@ def verifying(
         checker = RecordingChecker(netlist.path, strict, read, MAX_FINDINGS, asked)
     run = _Run(checker)
     try:
-        yield from _phases(run, netlist, skip)
+        yield from _check_in_phases(run, netlist, skip)
     except TooManyFindingsError as error:
         return [*run.checker.diagnostics, error.last]
     return run.checker.diagnostics
 
 
-def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
+def _check_in_phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
     """Check a netlist in the three phases (module docstring), the later ones without objects that an earlier one
     found broken. Raises TooManyFindingsError.
     """
-    context = Context.of(netlist, frozenset(skip) | _unread(netlist))
+    context = Context.of(netlist, frozenset(skip) | _names_with_reading_errors(netlist))
     broken: set[str] = set(context.broken)
     for name in run.phase(context, "basic"):
         if name:
@@ -140,20 +140,20 @@ class _Run:
         else ""."""
         netlist = ctx.netlist
         self.checker.check(_of_phase(netlist_check, phase), ctx, netlist)
-        yield from self._each(ctx, "graph", netlist.graphs.items(), _of_phase(graph_check, phase))
-        yield from self._each(ctx, "queue", netlist.queues.items(), _of_phase(queue_check, phase))
+        yield from self._check_each(ctx, "graph", netlist.graphs.items(), _of_phase(graph_check, phase))
+        yield from self._check_each(ctx, "queue", netlist.queues.items(), _of_phase(queue_check, phase))
         for name, op in ctx.ops.items():
-            yield from self._each(ctx, "op", ((name, op),), _of_type(op.type, phase))
+            yield from self._check_each(ctx, "op", ((name, op),), _of_type(op.type, phase))
         if self._uses is None:
             self._uses = _fused_uses(ctx)
         uses = ((f"fused op {use.definition.id}", use) for use in self._uses if use.op.name not in ctx.broken)
-        yield from self._each(ctx, "", uses, _of_phase(fused_check, phase))
+        yield from self._check_each(ctx, "", uses, _of_phase(fused_check, phase))
         checks = _of_phase(program_check, phase)
         for name, program in netlist.programs.items():  # the checks step over what is broken in one
             self.checker.check(checks, ctx, program, name=f"program {name}")
             yield ""
 
-    def _each(
+    def _check_each(
         self, ctx: Context, kind: str, objects: Iterable[tuple[str, Any]], checks: tuple[Check, ...]
     ) -> Iterator[str]:
         """Run checks on each intact object. Yields for each object its name if a check failed, else "". `kind` goes
@@ -167,7 +167,7 @@ class _Run:
             yield name if failed else ""
 
 
-def _unread(netlist: Netlist) -> frozenset[str]:
+def _names_with_reading_errors(netlist: Netlist) -> frozenset[str]:
     """Return the names of objects in which reading found an error. Programs are not among them: their checks skip the
     broken instructions."""
     objects = (*netlist.queues.values(), *netlist.graphs.values(), *netlist.ops.values())
@@ -200,7 +200,7 @@ def _fused_uses(ctx: Context) -> tuple[FusedUse, ...]:
 @cache
 def _of_phase(checks: Checks[Any], phase: Phase) -> tuple[Check, ...]:
     """Return the checks of one kind of object that belong to a phase, in the order in which they run."""
-    return in_order([check for check in checks.all if _phase(check) == phase])
+    return in_order([check for check in checks.all if _phase_of(check) == phase])
 
 
 @cache
@@ -213,7 +213,7 @@ def _of_type(op_type: str, phase: Phase) -> tuple[Check, ...]:
     return tuple(check for check in _of_phase(op_check, phase) if check.kinds is None or check.kinds & words)
 
 
-def _phase(check: Check) -> Phase:
+def _phase_of(check: Check) -> Phase:
     """Return the phase of a check. Rules of the device's compiler and runtime, and those on what programs do, come
     last (NETLIST 2, "by")."""
     if check.rule.stage in ("N", "R", "X", "W"):

@@ -55,7 +55,7 @@ def integer_schedule(_: Context, use: FusedUse) -> Findings:
         yield use.steps[-1].at(message, "type")
     for step in use.steps:
         if step.sub.type == "quantization":
-            yield from _quantization(use, step)
+            yield from _check_quantization(use, step)
         elif step.quantizes:
             yield from _check_scale(use, step)
         elif step.family in ("binary", "unary", "ethernet"):
@@ -84,7 +84,7 @@ def reduced_inputs(_: Context, use: FusedUse) -> Findings:
             yield step.at(f"a reduce with acc_df Float32, op {use.op.name} reads {a_formats[0]}", "type")
 
 
-def _quantization(use: FusedUse, step: SubOpStep) -> Findings:
+def _check_quantization(use: FusedUse, step: SubOpStep) -> Findings:
     """Refuse a quantization whose first two operands are not both inputs of the fused op, and of format Float32."""
     for name in step.sub.inputs[:2]:
         if not name.startswith("input") or use.format_of(name) != "Float32":
@@ -154,8 +154,8 @@ def life(_: Context, use: FusedUse) -> Findings:
         inputs = dict.fromkeys(step.sub.inputs)
         for name in inputs:
             if name.startswith("intermed"):
-                yield from _read(step, name, live.get(name[-1]), ends)
-        yield from _pop(step, live, inputs)
+                yield from _check_read(step, name, live.get(name[-1]), ends)
+        yield from _pop_intermediates(step, live, inputs)
         if step.sub.output.startswith("intermed"):
             holder = live.get(step.sub.output[-1])
             if holder is not None:
@@ -166,7 +166,7 @@ def life(_: Context, use: FusedUse) -> Findings:
         yield step.at(f"{step.sub.output} is never popped", "output")
 
 
-def _pop(step: SubOpStep, live: dict[str, SubOpStep], inputs: Container[str]) -> Findings:
+def _pop_intermediates(step: SubOpStep, live: dict[str, SubOpStep], inputs: Container[str]) -> Findings:
     """Remove the intermediates that a step pops from those that hold something, `live`, and yield the ones that held
     nothing. What the step reads, too, is left to the finding about its reading."""
     for name in (*step.sub.pop, *step.sub.pop_last):
@@ -174,7 +174,7 @@ def _pop(step: SubOpStep, live: dict[str, SubOpStep], inputs: Container[str]) ->
             yield step.at(f"pops {name}, which holds nothing", "pop_last")
 
 
-def _read(step: SubOpStep, name: str, writer: SubOpStep | None, ends: dict[int, str]) -> Findings:
+def _check_read(step: SubOpStep, name: str, writer: SubOpStep | None, ends: dict[int, str]) -> Findings:
     """Refuse a read of an intermediate that holds nothing, was written under another name, or is gone since its
     schedule ended. `writer` is the scheduled op that wrote the buffer, None if it is empty; `ends` holds the type
     of the last op of each schedule.
@@ -215,16 +215,16 @@ def sizes_fit(_: Context, use: FusedUse) -> Findings:
         declaration = OP_TYPES.get(step.sub.type)
         if declaration is not None and declaration.has("tile by tile"):
             for index in range(declaration.inputs[0]):
-                yield from _elementwise(step, index)
+                yield from _check_elementwise(step, index)
         elif step.family == "reduce":
-            yield from _reduce(step)
+            yield from _check_reduce(step)
         elif step.family == "matmul":
-            yield from _matmul(step)
+            yield from _check_matmul(step)
         else:
             yield step.at(f"type '{step.sub.type}' cannot be scheduled", "type")
 
 
-def _elementwise(step: SubOpStep, index: int) -> Findings:
+def _check_elementwise(step: SubOpStep, index: int) -> Findings:
     """Check that an input of an element-wise op, times its broadcast, fills the result in rows and columns."""
     dims = step.input_dims[index]
     if dims is None:
@@ -246,7 +246,7 @@ def _elementwise(step: SubOpStep, index: int) -> Findings:
             yield step.at(f"{has}, the result {result_blocks[0]} * {result_blocks[1]}", "mblock")
 
 
-def _reduce(step: SubOpStep) -> Findings:
+def _check_reduce(step: SubOpStep) -> Findings:
     """Check the dimension of a scheduled reduce, that its result has one tile there, and the size of its input."""
     attributes = step.sub.attributes
     if attributes.dim not in ("r", "c"):
@@ -261,16 +261,16 @@ def _reduce(step: SubOpStep) -> Findings:
         message = f"a reduce over {attributes.dim} writes one tile {('row', 'column')[axis]}"
         yield step.at(f"{message}, has {step.dims[axis]} * {step.dims[axis + 2]}", "mblock")
         return
-    yield from _inner(step, 0, axis)
-    yield from _outer(step, 0, 1 - axis)
+    yield from _check_inner(step, 0, axis)
+    yield from _check_outer(step, 0, 1 - axis)
 
 
-def _matmul(step: SubOpStep) -> Findings:
+def _check_matmul(step: SubOpStep) -> Findings:
     """Check the sizes of both inputs of a scheduled matmul; a broadcast along c of input 0 fills the inner
     dimension.
     """
-    yield from _outer(step, 0, 0)
-    yield from _outer(step, 1, 1)
+    yield from _check_outer(step, 0, 0)
+    yield from _check_outer(step, 1, 1)
     factor = broadcast_factor(step, 0, "c")
     dims = step.input_dims[0]
     if dims is not None and factor != 1:
@@ -279,11 +279,11 @@ def _matmul(step: SubOpStep) -> Findings:
             has = f"{step.sub.inputs[0]} has {dims[1]} * {dims[3]} tile columns broadcast {factor} times"
             yield step.at(f"{has}, m_k * u_kt is {inner}", "attributes")
     else:
-        yield from _inner(step, 0, 1)
-    yield from _inner(step, 1, 0)
+        yield from _check_inner(step, 0, 1)
+    yield from _check_inner(step, 1, 0)
 
 
-def _inner(step: SubOpStep, index: int, axis: int) -> Findings:
+def _check_inner(step: SubOpStep, index: int, axis: int) -> Findings:
     """Check that the reduced dimension of an input is m_k mblocks of u_kt tiles. `axis` is 0 if rows are reduced,
     else 1.
     """
@@ -303,7 +303,7 @@ def _inner(step: SubOpStep, index: int, axis: int) -> Findings:
         )
 
 
-def _outer(step: SubOpStep, index: int, axis: int) -> Findings:
+def _check_outer(step: SubOpStep, index: int, axis: int) -> Findings:
     """Check that an input has as many mblocks and tiles as the result along an axis that is not reduced, 0 for rows
     and 1 for columns.
     """
@@ -335,15 +335,15 @@ def legal_tms(_: Context, use: FusedUse) -> Findings:
 def _illegal_tms(use: FusedUse, step: SubOpStep, index: int, names: list[str]) -> Findings:
     """Yield a finding for each TM of one input that its sub-op cannot apply. `names` are those of the input's TMs."""
     if names.count("transpose") % 2:
-        yield _finding(step, index, "a fused op cannot transpose")
+        yield _tm_finding(step, index, "a fused op cannot transpose")
     if "pad" in names:
-        yield _finding(step, index, "a fused op cannot pad")
+        yield _tm_finding(step, index, "a fused op cannot pad")
     if any(tm.args[0] == "z" for tm in broadcasts(step, index)):
-        yield _finding(step, index, "a fused op cannot broadcast z")
+        yield _tm_finding(step, index, "a fused op cannot broadcast z")
     legal = step.sub.type in ("add", "subtract", "multiply") and index == 1 and not use.adds_int32(step)
     if "tile_broadcast" in names and not legal:
         message = "tile_broadcast works on input 1 of add, subtract and multiply, not of Int32"
-        yield _finding(step, index, message)
+        yield _tm_finding(step, index, message)
 
 
 @fused_check(
@@ -373,13 +373,13 @@ def _impossible_broadcast(use: FusedUse, step: SubOpStep, operand: tuple[int, st
     """Yield the finding on an operand, by index and name, that the core cannot repeat in these directions, if any."""
     index, name = operand
     if not name.startswith("intermed"):
-        yield _finding(step, index, f"broadcasts {name}", "only an intermed can be broadcast r or c")
+        yield _tm_finding(step, index, f"broadcasts {name}", "only an intermed can be broadcast r or c")
     elif step.quantizes or step.sub.type == "maximum" or use.adds_int32(step):
-        yield _finding(step, index, f"{step.sub.type} cannot broadcast its inputs here")
+        yield _tm_finding(step, index, f"{step.sub.type} cannot broadcast its inputs here")
     elif len(directions) == 2:
-        yield _finding(step, index, "broadcasts both r and c on one input")
+        yield _tm_finding(step, index, "broadcasts both r and c on one input")
     elif reason := _shape_forbids(step, index, directions.pop()):
-        yield _finding(step, index, reason)
+        yield _tm_finding(step, index, reason)
 
 
 def _matmul_forbids(step: SubOpStep, index: int, direction: str) -> str:
@@ -417,6 +417,6 @@ def _shape_forbids(step: SubOpStep, index: int, direction: str) -> str:
     return ""
 
 
-def _finding(step: SubOpStep, index: int, message: str, hint: str = "") -> RuleFinding:
+def _tm_finding(step: SubOpStep, index: int, message: str, hint: str = "") -> RuleFinding:
     """Return the finding about the TMs of an input."""
     return step.about(tms_mark(step.sub, index), f"{message} (input {index})", hint)

@@ -64,7 +64,7 @@ def inputs_exist(ctx: Context, op: Op) -> Findings:
         if name in ctx.queues or name in ctx.ops:
             continue
         message = f"input {index} '{name}' is neither a queue nor an op"
-        yield Finding(item_mark(op, "inputs", index), message, partial(_similar_names, ctx, name))
+        yield Finding(item_mark(op, "inputs", index), message, partial(_missing_name_hint, ctx, name))
 
 
 @op_check(
@@ -246,7 +246,7 @@ def acyclic(ctx: Context, __: Netlist) -> Findings:
     host = ctx.queues.get("HOST")
     if host is not None and host.host_fed and not host.is_ram:
         yield Finding(host.at(), "a queue called HOST that is fed by HOST feeds itself", "rename the queue")
-    for sorter in _sorters(ctx):
+    for sorter in _op_sorters(ctx):
         try:
             sorter.prepare()
         except CycleError as error:
@@ -272,7 +272,7 @@ def _cycle_hint(ctx: Context, cycle: Collection[str]) -> str:
     return "feed values back through a queue of type ram"
 
 
-def _sorters(ctx: Context) -> list[TopologicalSorter[str]]:
+def _op_sorters(ctx: Context) -> list[TopologicalSorter[str]]:
     """Return, for each temporal graph, a sorter of its ops with the ops that feed them, directly or by a queue."""
     sorters: dict[int, TopologicalSorter[str]] = {}
     for op in ctx.ops.values():
@@ -289,8 +289,9 @@ def _sorters(ctx: Context) -> list[TopologicalSorter[str]]:
     return list(sorters.values())
 
 
-def _similar_names(ctx: Context, name: str) -> str:
-    """Return a hint for a name that does not exist: the copies of a queue of that name, else similar names."""
+def _missing_name_hint(ctx: Context, name: str) -> str:
+    """Return a hint for a name that does not exist: the copies of a queue of that name, else similar names, "" if there
+    are none."""
     stems = tuple(f"{stem}." for stem in (name, name.rpartition(".")[0]) if stem)
     copies = [other for other in ctx.queues if other.startswith(stems)]
     if copies:

@@ -136,7 +136,7 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
 
 
 def _entries_of_no_batch(queue: Queue, graph: Graph) -> Findings:
-    """Yield a streamed queue whose entries are no multiple of what an execute of a graph reads."""
+    """Yield a finding about a streamed queue whose entries are no multiple of what an execute of a graph reads."""
     if graph.input_count > queue.entries or queue.entries % graph.input_count:
         has = f"queue {queue.name} has {plural(queue.entries, 'entry')}"
         message = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
@@ -280,7 +280,7 @@ def zeros_in_block(ctx: Context, op: Op) -> Findings:
     else:
         column = "c"
     if reduce is not None and column in _ALONG.get(reduce.attributes.dim, ()):
-        yield _zeros(op, op.type, reduce.name)
+        yield _zeros_finding(op, op.type, reduce.name)
 
 
 def _reduced_columns(ctx: Context, op: Op) -> dict[str, str]:
@@ -306,7 +306,7 @@ def zeros_in_fused_block(ctx: Context, use: FusedUse) -> Findings:
         if len(sub.inputs) == 1 and not any(sub.input_tms):
             reduce_name = columns.get(sub.inputs[0], "")
         if sub.output == "output" and reduce_name and sub.has("large at 0"):
-            yield _zeros(use.op, sub.type, reduce_name)
+            yield _zeros_finding(use.op, sub.type, reduce_name)
         columns[sub.output] = _column_after(sub, reduce_name)
 
 
@@ -319,7 +319,7 @@ def _column_after(sub: SubOp, reduce_name: str) -> str:
     return reduce_name if sub.has("tile by tile") else ""
 
 
-def _zeros(op: Op, type: str, reduce: str) -> Finding:
+def _zeros_finding(op: Op, type: str, reduce: str) -> Finding:
     """Return the finding about an op that computes a function of type `type`, large at 0, of the result of the
     reduce named `reduce`.
     """

@@ -28,7 +28,7 @@ def missing(ctx: Context, subject: Subject, key: str, hint: str = "") -> str:
     if len(required) == 1:
         text = required.pop()
         return putting(f"write `{key}: {text}`", key, text)
-    text = _guess(ctx, subject, key)
+    text = _guess_value(ctx, subject, key)
     if not text:
         return hint
     start = f"{hint}: perhaps" if hint else "perhaps"
@@ -44,17 +44,17 @@ def size_hint(ctx: Context, subject: Subject, key: str, hint: str = "") -> str:
 def _required_values(ctx: Context, subject: Subject, key: str) -> set[str]:
     """Return the values of a field that the connected queues and ops demand, as texts."""
     if key == "target_device":
-        return _chips(ctx, subject)
+        return _possible_chips(ctx, subject)
     if isinstance(subject, Op) and key in _INNER:
-        return _inner(ctx, subject, key)
+        return _inner_sizes(ctx, subject, key)
     if isinstance(subject, Graph) or key not in _SHAPE:
         return set()
     return _required_shapes(ctx, subject, key)
 
 
 def _required_shapes(ctx: Context, subject: Queue | Op, key: str) -> set[str]:
-    """Return the values of a field of the blocking that the queues an op fills, or the op that fills a queue, have; for
-    a queue of one buffer that no op fills one core."""
+    """Return the values that a field of the blocking has in the queues which an op fills, or in the op which fills a
+    queue. For a queue of one buffer that no op fills, the grid is one core."""
     neighbours: Iterable[Queue | Op] = ctx.fed.get(subject.name, ())
     if isinstance(subject, Queue):
         if subject.input in ctx.ops:
@@ -67,8 +67,9 @@ def _required_shapes(ctx: Context, subject: Queue | Op, key: str) -> set[str]:
     return {str(value if isinstance(value, int) else list(value)) for value in values if _is_positive(value)}
 
 
-def _inner(ctx: Context, op: Op, key: str) -> set[str]:
-    """Return m_k or u_kt of a matmul that has the other: their product is the number of tile columns of input 0."""
+def _inner_sizes(ctx: Context, op: Op, key: str) -> set[str]:
+    """Return m_k or u_kt of a matmul that has the other of the two, as text: their product is the number of tile
+    columns of input 0. Empty if these are not known or not divisible."""
     if op.inputs and not any(op.input_tms[:1]):
         source = ctx.source(op.inputs[0])
     else:
@@ -91,7 +92,7 @@ def _is_positive(value: int | tuple[int, int]) -> bool:
     return min((value,) if isinstance(value, int) else value) > 0
 
 
-def _chips(ctx: Context, subject: Subject) -> set[str]:
+def _possible_chips(ctx: Context, subject: Subject) -> set[str]:
     """Return the chip of the op that feeds a queue; for other objects all chips of the netlist."""
     netlist = ctx.netlist
     if isinstance(subject, Queue) and subject.input in ctx.ops:
@@ -109,7 +110,7 @@ def _guess_input_formats(ctx: Context, op: Op) -> str:
     return ""
 
 
-def _guess(ctx: Context, subject: Subject, key: str) -> str:
+def _guess_value(ctx: Context, subject: Subject, key: str) -> str:
     """Return one of several values that would be accepted, "" if none is likely."""
     if isinstance(subject, Graph):
         return _USUAL.get(key, "")

@@ -40,7 +40,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> Schema:
-    """Return the whole schema as plain data."""
+    """Return the whole JSON schema of netlists as plain data."""
     return {
         "$schema": DIALECT,
         "title": "BUDA netlist",
@@ -94,7 +94,7 @@ def _map_of(name: str, doc: str, least: int = 0) -> Schema:
 
 
 def text() -> str:
-    """Return the text of the schema file."""
+    """Return the text of the schema file, JSON with a line break at its end."""
     return json.dumps(schema(), indent=2) + "\n"
 
 
@@ -125,12 +125,12 @@ def test_config_section() -> Schema:
 
 def test_config_definitions() -> Schema:
     """Return the definitions to which the section refers: a stimulus and a comparison."""
-    stimulus = {spec.name: _field(spec) for spec in fields(Stimulus)}
-    stimulus["type"] = {**stimulus["type"], **_words(STIMULUS_KINDS)}
-    comparison = {spec.name: _field(spec) for spec in fields(Comparison)}
+    stimulus = {spec.name: _field_schema(spec) for spec in fields(Stimulus)}
+    stimulus["type"] = {**stimulus["type"], **_words_schema(STIMULUS_KINDS)}
+    comparison = {spec.name: _field_schema(spec) for spec in fields(Comparison)}
     return {
-        "stimulus": _object("one stimulus; an override takes nothing from the entry above it", stimulus),
-        "comparison": _object("one comparison; an override takes nothing from the entry above it", comparison),
+        "stimulus": _closed_object("one stimulus; an override takes nothing from the entry above it", stimulus),
+        "comparison": _closed_object("one comparison; an override takes nothing from the entry above it", comparison),
     }
 
 
@@ -145,7 +145,7 @@ def _with_overrides(name: str, doc: str) -> Schema:
     return {"description": doc, "allOf": [ref(name)], "properties": {"overrides": overrides}}
 
 
-def _object(doc: str, properties: Schema) -> Schema:
+def _closed_object(doc: str, properties: Schema) -> Schema:
     """Return the schema of a closed object with these properties, in which `overrides` is allowed without effect."""
     ignored = {"description": "read at the top only, ignored inside an override"}
     return {
@@ -156,12 +156,12 @@ def _object(doc: str, properties: Schema) -> Schema:
     }
 
 
-def _field(spec: "Field[Any]") -> Schema:
+def _field_schema(spec: "Field[Any]") -> Schema:
     """Return the schema of a field of a stimulus or comparison; the type of its default decides its form."""
     default = spec.default
     form: Schema = {"description": spec.metadata["doc"]}
     if spec.metadata.get("words"):
-        form |= _words(spec.metadata["words"])
+        form |= _words_schema(spec.metadata["words"])
     elif isinstance(default, tuple):
         form |= list_of(_CELL, 2, 2)
     elif isinstance(default, float):
@@ -175,7 +175,7 @@ def _field(spec: "Field[Any]") -> Schema:
     return form
 
 
-def _words(words: Iterable[str]) -> Schema:
+def _words_schema(words: Iterable[str]) -> Schema:
     """Return the schema of words in any case."""
     pattern = "|".join(map(_any_case, words))
     return {"type": "string", "pattern": f"^({pattern})$", "examples": list(words)}

@@ -55,13 +55,13 @@ def object_of(table: Table, doc: str, **keywords: Any) -> Schema:
         "description": doc,
         "type": "object",
         **({"required": required} if required else {}),
-        "properties": {field.name: _field(field) for field in table.values()},
+        "properties": {field.name: _field_schema(field) for field in table.values()},
         "additionalProperties": False,
         **keywords,
     }
 
 
-def _field(field: Field) -> Schema:
+def _field_schema(field: Field) -> Schema:
     """Return the schema of a field: the shape of its kind, with description, default and example."""
     form: Schema = {"description": field.doc, **_SHAPES[field.kind](field)}
     if field.default not in (None, -1, "", (), {}, (0, 0), (-1, -1)) and not field.required:
@@ -110,26 +110,26 @@ def _one_or_list(entry: Schema) -> Schema:
     return {"anyOf": [entry, list_of(entry, 1)]}
 
 
-def _arch(_: Field) -> Schema:
+def _arch_schema(_: Field) -> Schema:
     """Return the schema of `arch`: one architecture or a list of them. The reader takes any case, the schema lower,
     upper and capitalised."""
     words = list(chain.from_iterable((arch, arch.capitalize(), arch.upper()) for arch in ARCHS))
     return _one_or_list({"enum": [*words, "Wormhole_B0"]})
 
 
-def _pair(field: Field) -> Schema:
+def _pair_schema(field: Field) -> Schema:
     """Return the schema of two sizes, each at least 1; for a place, which may be 0, of two integers."""
     return list_of(ref("integer" if field.name == "grid_loc" else "count"), 2, 2)
 
 
-def _int(field: Field) -> Schema:
+def _int_schema(field: Field) -> Schema:
     """Return the schema of an integer field: at least 1 for counts, any for the others."""
     # Sizes must be positive; for the rest the reader takes any integer.
     return ref("count" if field.name in ("entries", "t", "input_count") else "integer")
 
 
 _SHAPES: dict[str, Callable[[Field], Schema]] = {
-    "int": _int,
+    "int": _int_schema,
     "bool": lambda _: ref("boolean"),
     "float": lambda _: ref("number"),
     "text": lambda _: ref("name"),
@@ -137,13 +137,13 @@ _SHAPES: dict[str, Callable[[Field], Schema]] = {
     "format": lambda _: ref("format"),
     "formats": lambda _: list_of(ref("format")),
     "fidelity": lambda _: {"enum": [*FIDELITY_WORDS]},
-    "pair": _pair,
+    "pair": _pair_schema,
     "ints": lambda _: list_of(ref("integer")),
     "texts": lambda _: list_of(ref("name")),
     "names": lambda _: list_of({"type": "string", "pattern": "^(input.*[0-9]|intermed.*[0-9]|dest)"}, 1),
     "tile_dim": lambda _: {"enum": [list(dims) for dims in LEGAL_TILE_DIMS]},
     "device": lambda _: _one_or_list(ref("integer")),
-    "arch": _arch,
+    "arch": _arch_schema,
     "loc": lambda field: {"enum": [*field.words]},
     "dram": lambda _: list_of({"type": "array", "prefixItems": [ref("integer"), ref("address")], "minItems": 2}, 1),
     "host": lambda _: list_of(
@@ -201,7 +201,7 @@ def op() -> Schema:
     return op
 
 
-def _tm(name: str, doc: str, argument: Schema) -> Schema:
+def _tm_schema(name: str, doc: str, argument: Schema) -> Schema:
     """Return the schema of a TM with an argument, `{name: argument}`."""
     form = {"type": "object", "required": [name], "properties": {name: argument}, "additionalProperties": False}
     return {"description": doc, **form}
@@ -211,7 +211,7 @@ def tm_lists() -> Schema:
     """Return the definitions of the TM lists of queues, ops and scheduled ops. Any scalar in their place means no
     TMs."""
     transpose = {"description": "swap rows and columns, tiles and elements", "const": "transpose"}
-    broadcast = _tm(
+    broadcast = _tm_schema(
         "broadcast",
         "repeat along rows (r), columns (c) or slices (z) n times",
         {
@@ -229,24 +229,24 @@ def tm_lists() -> Schema:
         "vslice": "cut the rows into n slices of t",
         "vstack": "put n slices of t below each other",
     }
-    slices = [_tm(word, docs[word], ref("integer")) for word in SLICES]
-    tile_broadcast = _tm(
+    slices = [_tm_schema(word, docs[word], ref("integer")) for word in SLICES]
+    tile_broadcast = _tm_schema(
         "tile_broadcast", "repeat the first row (r), column (c) or element (rc) in a tile", {"enum": ["r", "c", "rc"]}
     )
     three = [ref("integer"), ref("integer"), ref("number")]
-    pad = _tm(
+    pad = _tm_schema(
         "pad",
         "append tile rows and columns that hold a value: [rows, columns, value]",
         {"type": "array", "prefixItems": three, "minItems": 3, "maxItems": 3, "examples": [[1, 0, 0.0]]},
     )
     return {
-        "queue_tms": _tm_list(broadcast, *slices),
-        "op_tms": _tm_list(transpose, broadcast, *slices, pad),
-        "scheduled_tms": _tm_list(transpose, broadcast, *slices, tile_broadcast),
+        "queue_tms": _tm_list_schema(broadcast, *slices),
+        "op_tms": _tm_list_schema(transpose, broadcast, *slices, pad),
+        "scheduled_tms": _tm_list_schema(transpose, broadcast, *slices, tile_broadcast),
     }
 
 
-def _tm_list(*items: Schema) -> Schema:
+def _tm_list_schema(*items: Schema) -> Schema:
     """Return the schema of a list of these TMs; null and words stand for a list without any."""
     return {
         "anyOf": [{"type": ["null", "string"]}, list_of({"anyOf": [*items]})],
@@ -266,7 +266,7 @@ def _attribute_groups() -> dict[str, list[str]]:
 def attributes() -> Schema:
     """Return the definitions of every attribute, and of the legal attributes of each group of op types."""
     definitions: Schema = {
-        f"attribute_{spec.name}": _attribute(spec) for spec in ATTRIBUTES.values() if spec.kind != "splice"
+        f"attribute_{spec.name}": _attribute_schema(spec) for spec in ATTRIBUTES.values() if spec.kind != "splice"
     }
     splice = ATTRIBUTES["inputs"]
     for name, types in _attribute_groups().items():
@@ -294,7 +294,7 @@ def _attribute_map(names: Iterable[str], doc: str, least: int = 0) -> Schema:
     }
 
 
-def _attribute(spec: AttributeSpec) -> Schema:
+def _attribute_schema(spec: AttributeSpec) -> Schema:
     """Return the schema of one attribute: the form of its kind, with description and default."""
     shapes: dict[str, Schema] = {
         "int": ref("integer"),

@@ -359,11 +359,11 @@ def _ignored_words(subject: Op | SubOp) -> Findings:
             continue
         hint = near(value.text, spec.words) or f"one of {', '.join(spec.words)}"
         if name == "sfpu_op":
-            hint = _instead_of(value.text)
+            hint = _sfpu_op_hint(value.text)
         yield Finding(value.mark, f"{name} {quote(value.text)} is unknown and has no effect", hint)
 
 
-def _instead_of(word: str) -> str:
+def _sfpu_op_hint(word: str) -> str:
     """Return the hint for an unknown `sfpu_op`: the way to write a relu, gelu where it is misspelt, or that only
     gelu runs.
     """

@@ -317,7 +317,8 @@ def uint16(_: Context, op: Op) -> Findings:
 
 
 def _uint16_elsewhere(op: Op, *, topk: bool) -> Findings:
-    """Yield the fields of an op that are UInt16 and no indices of `topk`."""
+    """Yield a finding for each field of an op that is UInt16, except the indices that a topk reads and writes (`topk`
+    is set for one)."""
     for index, name in enumerate(op.in_df):
         if name == "UInt16" and not (topk and index == 1):
             yield Finding(item_mark(op, "in_df", index), f"input {index} of {op.type} cannot be UInt16")
@@ -329,7 +330,8 @@ def _uint16_elsewhere(op: Op, *, topk: bool) -> Findings:
 
 
 def _uint16_of_topk(op: Op) -> Findings:
-    """Yield what contradicts UInt16 indices of a topk: a format of dest, and results of another format."""
+    """Yield findings about what contradicts UInt16 indices of a topk: acc_df Float32, and for argmax a result of
+    another format than the indices."""
     if op.acc_df == "Float32" and "UInt16" in (*op.in_df, op.out_df):
         yield Finding(op.at("acc_df"), "topk with UInt16 indices cannot have acc_df Float32")
     if op.attributes.sort == "argmax" and len(op.in_df) > 1 and op.in_df[1] != op.out_df:

@@ -33,7 +33,7 @@ def gradient_queue(ctx: Context, queue: Queue) -> Findings:
         size = getattr(queue.blocking, key)
         other = getattr(op.blocking, key)
         if size != other:
-            yield Finding(queue.at(key), f"{key} {_text(size)}, gradient op {op.name} has {_text(other)}")
+            yield Finding(queue.at(key), f"{key} {_size_text(size)}, gradient op {op.name} has {_size_text(other)}")
     if queue.input_tms:
         yield Finding(queue.at("input_tms"), f"TMs on the queue of gradient op {op.name}")
 
@@ -253,7 +253,7 @@ def _producer(ctx: Context, queue: Queue) -> Op | None:
     return None if queue.host_fed else ctx.ops.get(queue.input)
 
 
-def _text(value: int | tuple[int, int]) -> str:
+def _size_text(value: int | tuple[int, int]) -> str:
     """Return a size as it is written in a netlist."""
     if isinstance(value, int):
         return str(value)

@@ -59,7 +59,7 @@ def grayskull_remote(ctx: Context, op: Op) -> Findings:
 
 
 def _remote_reads(ctx: Context, op: Op) -> Findings:
-    """Yield the queues in DRAM of other chips that an op reads."""
+    """Yield a finding for each queue in DRAM of another chip that an op reads."""
     for _, source in ctx.sources(op):
         if isinstance(source, Queue) and source.loc == "dram" and source.target_device != op.target_device:
             message = f"reads queue {source.name} of device {source.target_device}, runs on device {op.target_device}"
@@ -67,7 +67,8 @@ def _remote_reads(ctx: Context, op: Op) -> Findings:
 
 
 def _remote_writes(ctx: Context, op: Op) -> Findings:
-    """Yield the queues in DRAM of other chips that an op fills outside of the window of grayskull."""
+    """Yield a finding for each queue in DRAM of another chip that an op fills outside of grayskull's window, channel 0
+    from `REMOTE_WINDOW` on."""
     for queue in ctx.fed.get(op.name, ()):
         remote = queue.loc == "dram" and queue.target_device != op.target_device
         if remote and any(buffer.channel != 0 or buffer.address < REMOTE_WINDOW for buffer in queue.buffers):
@@ -161,8 +162,8 @@ def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
 
 
 def _wrong_flags(setting: QueueSettings, queue: Queue, words: Container[str], reason: str) -> Findings:
-    """Yield prologue and epilogue of a queue's settings where they are one of the `words`, with the reason why they
-    must not be."""
+    """Yield a finding for prologue and for epilogue of a queue's settings where its text is one of `words`; `reason`
+    says in the message why it must not be."""
     for key, text in (("prologue", setting.prologue), ("epilogue", setting.epilogue)):
         value = text.lower()
         if value in words:

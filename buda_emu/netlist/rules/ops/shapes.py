@@ -47,7 +47,7 @@ def operand_shapes(ctx: Context, op: Op) -> Findings:
             yield Finding(item_mark(op, "inputs", index), f"input {index}: {error}")
     expected = dict(enumerate(_expected_shapes(op, *op.attributes.inner)))
     wrong = [index for index, shape in shapes.items() if not _fits(shape, expected.get(index))]
-    inner = _inner_of(op, shapes) if wrong else None
+    inner = _fitting_inner(op, shapes) if wrong else None
     if inner is not None:
         yield _wrong_inner(op, shapes[0], inner)
         return
@@ -92,7 +92,8 @@ def _shape_read(op: Op, index: int, shape: Shape) -> Shape:
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Return the shape after one TM. Raises ValueError where the TM does not divide the shape."""
+    """Return the shape (t, tile rows, tile columns) after one TM. Raises ValueError where the TM does not divide the
+    shape."""
     t, rows, columns = shape
     if tm.name == "transpose":
         return t, columns, rows
@@ -123,10 +124,9 @@ def _fits(shape: Shape, expected: Expected | None) -> bool:
     return expected is None or all(want in (None, have) for want, have in zip(expected, shape, strict=True))
 
 
-def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
-    """Return the m_k and u_kt with which all inputs would fit; None if no numbers would help, or if these are
-    right. `shapes` holds the shape of each known input after its TMs.
-    """
+def _fitting_inner(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
+    """Return the m_k and u_kt with which all inputs would fit; None if no numbers would help, or if the op's own are
+    right. `shapes` holds the shape of each known input after its TMs."""
     attributes = op.attributes
     if len(shapes) < len(op.inputs) or attributes.identity or attributes.m_k < 1 or attributes.u_kt < 1:
         return None
@@ -402,7 +402,7 @@ def row_tiles(_: Context, op: Op) -> Findings:
     )
 )
 def small_tiles(_: Context, op: Op) -> Findings:
-    """Refuse the other small tiles where 1x32 is refused, and for the bias of a matmul."""
+    """Refuse tiles smaller than 32x32, other than 1x32, where 1x32 is refused, too, and for the bias of a matmul."""
     for index, dims in enumerate(op.input_tile_dims):
         if dims in SMALL_TILES and not _takes_small_tiles(op, index, bias=False):
             message = f"input {index} of {op.type} cannot have tiles of {list(dims)}"
@@ -486,7 +486,7 @@ def equal_tiles(_: Context, op: Op) -> Findings:
 )
 def half_width_result(_: Context, op: Op) -> Findings:
     """Refuse an element-wise op with 32x16 tiles in only one of input 0 and the output."""
-    yield from _half_width(op, 0)
+    yield from _check_half_width(op, 0)
 
 
 @op_check(
@@ -548,7 +548,7 @@ def small_matmul(_: Context, op: Op) -> Findings:
 )
 def matmul_half_width(_: Context, op: Op) -> Findings:
     """Refuse a matmul with 32x16 tiles in only one of input 1, whose columns the product has, and the output."""
-    yield from _half_width(op, 1)
+    yield from _check_half_width(op, 1)
 
 
 @op_check(
@@ -606,8 +606,8 @@ def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
     return declaration.has("keeps shape")
 
 
-def _half_width(op: Op, index: int) -> Findings:
-    """Yield a finding if 32x16 tiles are in only one of input `index` and the output."""
+def _check_half_width(op: Op, index: int) -> Findings:
+    """Yield a finding if only one of the two, input `index` or the output, has 32x16 tiles."""
     read = op.input_tile_dims[index]
     tile = op.blocking.tile_dim
     if (read == (32, 16)) != (tile == (32, 16)):

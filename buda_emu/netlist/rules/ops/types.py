@@ -209,7 +209,8 @@ INTERMEDIATES = ("Int8", "UInt8", "Int32")
 
 
 def has_integer_inputs(op: Op) -> bool:
-    """Return whether V102 counts the op as an integer op."""
+    """Return whether an op counts as an integer op for rule V102: an input has an integer format, and its type does not
+    read integers as mere indices."""
     return not op.has("integers are indices") and any(name in INTEGERS for name in op.in_df)
 
 
@@ -232,11 +233,11 @@ def integer_op(_: Context, op: Op) -> Findings:
     """Check that an op with integer inputs works on integers from end to end, and that other ops have no integer
     accumulator."""
     if has_integer_inputs(op):
-        yield from _result(op)
-        yield from _operands(op)
+        yield from _check_result(op)
+        yield from _check_operands(op)
         if op.type == "matmul":
-            yield from _matmul(op)
-        yield from _relu(op)
+            yield from _check_matmul(op)
+        yield from _check_relu(op)
         return
     if op.acc_df == "Int32" and not op.has("Int32 sums of floats"):
         yield Finding(op.at("acc_df"), f"acc_df Int32 on {op.type} without integer inputs")
@@ -245,7 +246,7 @@ def integer_op(_: Context, op: Op) -> Findings:
             yield Finding(attribute_mark(op, key), f"{key} without integer inputs")
 
 
-def _result(op: Op) -> Findings:
+def _check_result(op: Op) -> Findings:
     """Check formats and fidelity of an op with integer inputs: accumulator, intermediates and result are integers,
     unless it dequantizes.
     """
@@ -263,16 +264,16 @@ def _result(op: Op) -> Findings:
         yield Finding(op.at("acc_df"), f"integer inputs need acc_df Int32, not {op.acc_df or 'none'}")
 
 
-def _operands(op: Op) -> Findings:
+def _check_operands(op: Op) -> Findings:
     """Refuse inputs in formats that an integer op of the type cannot read. Inputs 0 and 1 of a matmul are judged in
-    `_matmul`, except for input 1 beside UInt8, and UInt16 by V100.
+    `_check_matmul`, except for input 1 beside UInt8, and UInt16 by V100.
     """
     # A UInt16 operand is refused by V100 whatever these lists say (NETLIST 11.3 C8).
     declared = OP_TYPES[op.type]
     if declared.has("integers beside floats") or op.attributes.requant or op.attributes.dequant:
         return
     legal = declared.integers
-    first = 0  # `_matmul` checks input 0 of a matmul, and input 1 unless input 0 is UInt8
+    first = 0  # `_check_matmul` checks input 0 of a matmul, and input 1 unless input 0 is UInt8
     if op.type == "matmul":
         first = 1 if op.in_df[0] == "UInt8" else 2
     for index, name in enumerate(op.in_df[first:], first):
@@ -280,7 +281,7 @@ def _operands(op: Op) -> Findings:
             yield Finding(item_mark(op, "in_df", index), f"input {index} of an integer {op.type} cannot be {name}")
 
 
-def _matmul(op: Op) -> Findings:
+def _check_matmul(op: Op) -> Findings:
     """Check operands and attributes of an integer matmul: Int8 or UInt8 as input 0, Int8 beside Int8, and no
     accumulation in L1.
     """
@@ -296,12 +297,12 @@ def _matmul(op: Op) -> Findings:
     if attributes.min_buffer_input == 1:
         yield Finding(attribute_mark(op, "min_buffer_input"), "min_buffer_input 1 on an integer matmul")
     if attributes.identity:
-        yield from _identity_matmul(op)
+        yield from _check_identity_matmul(op)
     else:
-        yield from _bias_and_scale(op)
+        yield from _check_bias_and_scale(op)
 
 
-def _identity_matmul(op: Op) -> Findings:
+def _check_identity_matmul(op: Op) -> Findings:
     """Refuse an integer identity matmul with other than three inputs, or with requant or dequant."""
     attributes = op.attributes
     if len(op.inputs) != 3:
@@ -311,7 +312,7 @@ def _identity_matmul(op: Op) -> Findings:
         yield Finding(attribute_mark(op, key), f"{key} on an identity matmul")
 
 
-def _bias_and_scale(op: Op) -> Findings:
+def _check_bias_and_scale(op: Op) -> Findings:
     """Check the last inputs of an integer matmul: a bias in Int32 and, for requant or dequant, a scale in Float32."""
     attributes = op.attributes
     if attributes.bias and op.in_df[2] != "Int32":
@@ -327,7 +328,7 @@ def _bias_and_scale(op: Op) -> Findings:
             yield Finding(item_mark(op, "in_df", scale), f"the scale is {op.in_df[scale]}, must be Float32")
 
 
-def _relu(op: Op) -> Findings:
+def _check_relu(op: Op) -> Findings:
     """Refuse a relu that an integer result cannot have: a threshold of 127 or more in Int8, any but a cut at 0 in
     Int32.
     """

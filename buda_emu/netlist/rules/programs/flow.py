@@ -271,7 +271,7 @@ def loop_over_nothing(_: Context, program: Program) -> Findings:
 def never_read(_: Context, program: Program) -> Findings:
     """Warn of a variable that no operand and no setting reads. Parameters are the caller's (NETLIST 3.7), and front
     ends declare the same constants whether a program needs them or not."""
-    names_in_use = {stored_name(text) for step in program.instructions for text in _read(step)}
+    names_in_use = {stored_name(text) for step in program.instructions for text in _names_read(step)}
     for step in program.instructions:
         if not isinstance(step, Declare):
             continue
@@ -282,10 +282,9 @@ def never_read(_: Context, program: Program) -> Findings:
                 yield Finding(name_mark(step, name), f"variable {name} is never read")
 
 
-def _read(step: Instruction) -> Iterator[str]:
-    """Yield the variables that an instruction reads: as operand, loop count or queue setting. A loop count may be a
-    number.
-    """
+def _names_read(step: Instruction) -> Iterator[str]:
+    """Yield the variables that an instruction reads: as operand, loop count or queue setting. A loop count is yielded
+    also if it is a number."""
     match step:
         case VarInst():
             yield from filter(is_variable, step.args)
@@ -324,15 +323,16 @@ def read_without_settings(ctx: Context, program: Program) -> Findings:
 
 
 def _may_go_without_settings(ctx: Context, name: str, graph: str) -> bool:
-    """Return whether the device's loader accepts a queue without settings although it needs some; of input queues of
-    the host V124 speaks."""
+    """Return whether a queue or ram that needs settings is accepted without them by the device's loader. False for an
+    input queue of the host, which rule V124 refuses."""
     queue = ctx.queues.get(name)
     is_input = queue is not None and queue.host_fed and not queue.is_ram
     return not is_input and needs_settings(ctx, name, graph)
 
 
 def _by_epoch(ctx: Context, program: Program) -> dict[int, list[Execute]]:
-    """Return the executes of a program by the temporal graph of their graph, -1 where there is none."""
+    """Return the executes of a program by the id of the temporal graph to which their graph belongs, -1 where it
+    belongs to none."""
     steps_by_epoch: dict[int, list[Execute]] = {}
     for step in program.instructions:
         if isinstance(step, Execute):
@@ -387,7 +387,7 @@ def after_the_last_execute(_: Context, program: Program) -> Findings:
     if last is None:
         return
     forgotten = _unread_variables(steps)
-    for step in steps[_behind(steps, last) :]:
+    for step in steps[_index_behind(steps, last) :]:
         if isinstance(step, VarInst) and stored_name(step.out) in forgotten:
             yield Finding(step.at(), f"writes {step.out} where no graph is executed any more")
         elif isinstance(step, Declare) and step.kind == "var":
@@ -402,12 +402,13 @@ def _unread_variables(steps: Sequence[Instruction]) -> set[str]:
         if isinstance(step, Declare) and step.kind == "var":
             declared.update(stored_name(name) for name, _ in step.variables)
         elif isinstance(step, Execute):
-            read.update(map(stored_name, _read(step)))
+            read.update(map(stored_name, _names_read(step)))
     return declared - read
 
 
-def _behind(steps: Sequence[Instruction], last: int) -> int:
-    """Return the index after the last execute and the outermost loop around it."""
+def _index_behind(steps: Sequence[Instruction], last: int) -> int:
+    """Return the index of the first instruction after the last execute, whose index is `last`, and after the outermost
+    loop around it."""
     depth = 0
     for index, step in enumerate(steps):
         depth += isinstance(step, Loop) - isinstance(step, EndLoop)

@@ -93,7 +93,8 @@ _FEW_GRAPHS = 4  # a hint with more names would be longer than a line
 
 
 def _graph_hint(name: str, graphs: Collection[str]) -> str:
-    """Return the graph that was probably meant, else all graphs where there are few."""
+    """Return the hint about a graph that does not exist: the one that was probably meant, else all graphs where there
+    are few, else ""."""
     hint = near(name, graphs)
     if not hint and 0 < len(graphs) <= _FEW_GRAPHS:
         hint = f"the netlist has {', '.join(graphs)}"
@@ -182,7 +183,7 @@ def needs_settings(ctx: Context, name: str, graph: str) -> bool:
 )
 def queue_exists(ctx: Context, program: Program) -> Findings:
     """Refuse settings of a queue that does not exist, unless an op reads that name and V017 reports it."""
-    for setting in _settings(program):
+    for setting in _intact_settings(program):
         # V017 reports a name that an op reads, unless the name is that of an op.
         if setting.queue not in ctx.queues and (setting.queue not in ctx.readers or setting.queue in ctx.ops):
             message = f"settings for queue '{setting.queue}', which does not exist"
@@ -203,7 +204,7 @@ def queue_exists(ctx: Context, program: Program) -> Findings:
 )
 def global_read_pointer(ctx: Context, program: Program) -> Findings:
     """Refuse settings without rd_ptr_global: absent, or the quoted empty string (NETLIST 11.2 B9)."""
-    for setting in _settings(program):
+    for setting in _intact_settings(program):
         if setting.queue in ctx.queues and not setting.rd_ptr_global:
             yield Finding(setting.at("rd_ptr_global"), f"settings for {setting.queue} lack rd_ptr_global")
 
@@ -223,7 +224,7 @@ def global_read_pointer(ctx: Context, program: Program) -> Findings:
 def queue_pointers(ctx: Context, program: Program) -> Findings:
     """Refuse wr_ptr_global, a missing rd_ptr_local, and epilogue on an op-fed queue, in the settings of a queue
     (NETLIST 2). Only the lower-case word `true` counts as epilogue (11.2 B8)."""
-    for setting in _settings(program):
+    for setting in _intact_settings(program):
         queue = ctx.queues.get(setting.queue)
         if queue is None or queue.type != "queue":
             continue
@@ -250,7 +251,7 @@ def queue_pointers(ctx: Context, program: Program) -> Findings:
 )
 def ram_pointers(ctx: Context, program: Program) -> Findings:
     """Refuse rd_ptr_local and a missing wr_ptr_global in the settings of a ram."""
-    for setting in _settings(program):
+    for setting in _intact_settings(program):
         queue = ctx.queues.get(setting.queue)
         if queue is None or not queue.is_ram:
             continue
@@ -276,7 +277,7 @@ def ram_pointers(ctx: Context, program: Program) -> Findings:
 def one_autoincrement(ctx: Context, program: Program) -> Findings:
     """Refuse different rd_ptr_autoinc and global_rdptr_autoinc of which none is 0 (NETLIST 2). Texts are compared,
     defaults included (1.5)."""
-    for setting in _settings(program):
+    for setting in _intact_settings(program):
         local = setting.rd_ptr_autoinc
         shared = setting.global_rdptr_autoinc
         if local != shared and local != "0" and shared != "0" and setting.queue in ctx.queues:
@@ -299,7 +300,7 @@ def gradient_queue_set(ctx: Context, program: Program) -> Findings:
     """Refuse an execute without settings for the accumulator of a gradient op, which needs its flags (NETLIST 2)."""
     gradients = [op for op in ctx.ops.values() if op.gradient_op]
     fed = _by_graph((queue, op) for op in gradients for queue in ctx.fed.get(op.name, ()))
-    yield from _unset(ctx, program, fed, "which a gradient op feeds")
+    yield from _missing_settings(ctx, program, fed, "which a gradient op feeds")
 
 
 @program_check(
@@ -345,7 +346,7 @@ def inputs_set(ctx: Context, program: Program) -> Findings:
     (NETLIST 2)."""
     host = [queue for queue in ctx.queues.values() if queue.host_fed and not queue.is_ram]
     read = _by_graph((queue, op) for queue in host for op in ctx.readers.get(queue.name, ()))
-    yield from _unset(ctx, program, read, "which it reads")
+    yield from _missing_settings(ctx, program, read, "which it reads")
 
 
 def _by_graph(pairs: Iterator[tuple[Queue, Op]]) -> dict[str, dict[str, None]]:
@@ -356,7 +357,7 @@ def _by_graph(pairs: Iterator[tuple[Queue, Op]]) -> dict[str, dict[str, None]]:
     return result
 
 
-def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], why: str) -> Findings:
+def _missing_settings(ctx: Context, program: Program, needed: dict[str, dict[str, None]], why: str) -> Findings:
     """Yield a finding for each execute that lacks settings for queues. `needed` holds the queues that need them by
     graph; `why` ends the message, such as "which it reads".
     """
@@ -374,7 +375,7 @@ def _executes(program: Program) -> Iterator[Execute]:
     return (step for step in program.instructions if isinstance(step, Execute))
 
 
-def _settings(program: Program) -> Iterator[QueueSettings]:
+def _intact_settings(program: Program) -> Iterator[QueueSettings]:
     """Yield the queue settings of all executes in which reading found no error."""
     settings = chain.from_iterable(step.queue_settings for step in _executes(program))
     return (setting for setting in settings if not setting.broken)

@@ -119,7 +119,7 @@ def allocations(_: Context, queue: Queue) -> Findings:
             message = f"unknown loc '{text}': no allocations are read"
         else:
             message = "loc is missing: no allocations are read"
-        yield Finding(queue.at("loc"), message, near(text, LOCATIONS) or _location(queue))
+        yield Finding(queue.at("loc"), message, near(text, LOCATIONS) or _loc_hint(queue))
         return
     rows, columns = queue.blocking.grid_size
     yield Finding(
@@ -129,7 +129,7 @@ def allocations(_: Context, queue: Queue) -> Findings:
     )
 
 
-def _location(queue: Queue) -> str:
+def _loc_hint(queue: Queue) -> str:
     """Return the hint to write `loc`: the key under which the allocations stand, if there is only one."""
     lists = [loc for loc in LOCATIONS if isinstance(queue.source, Mapping) and queue.source.find(loc) is not None]
     hint = "write `loc: dram` or `loc: host`"
@@ -199,7 +199,7 @@ def one_producer(ctx: Context, queue: Queue) -> Findings:
     devices (NETLIST 1.7). Two producers are impossible, as op names are unique."""
     if not queue.host_fed and queue.input not in ctx.ops:
         message = f"no op '{queue.input}' after expansion over devices"
-        yield Finding(queue.at("input"), message, partial(_copies, ctx, queue.input))
+        yield Finding(queue.at("input"), message, partial(_copies_hint, ctx, queue.input))
 
 
 @queue_check(
@@ -247,7 +247,7 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
         )
 
 
-def _copies(ctx: Context, name: str) -> str:
+def _copies_hint(ctx: Context, name: str) -> str:
     """Return the hint that names the copies of an op which became one op for each chip; "" if it has none."""
     copies = [op.name for op in ctx.ops.values() if op.written_name == name]
     if copies:
@@ -420,8 +420,8 @@ def _stored_names(step: Declare) -> set[str]:
 
 
 def _constant_change(step: VarInst, statics: set[str], *, started: bool) -> Findings:
-    """Yield what is wrong with a varinst that changes a constant outside of loops; `started`: whether a loop or an
-    execute stands before it, `statics`: the names of static variables."""
+    """Yield what is wrong with a varinst that changes a constant outside of loops. `started` tells whether a loop or an
+    execute stands before it; `statics` are the stored names of static variables."""
     if started:
         yield Finding(step.at(), f"changes constant {step.out} after the program's first loop or execute")
     elif stored_name(step.out) in statics:
@@ -456,8 +456,8 @@ def _static_constant_change(step: VarInst, statics: set[str]) -> Findings:
     )
 )
 def temporal_graphs_whole(ctx: Context, program: Program) -> Findings:
-    """Refuse a program that executes one graph of a temporal graph again, or one of another, before all its graphs
-    were executed: they start together."""
+    """Refuse a program that executes a graph of one temporal graph twice, or a graph of a second temporal graph, before
+    all graphs of the first were executed: they start together."""
     members = {temporal.id: {*temporal.graphs} for temporal in ctx.netlist.temporal_graphs}
     current = -1
     seen = set[str]()

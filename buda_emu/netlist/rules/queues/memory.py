@@ -190,19 +190,19 @@ def in_host_memory(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def overlap_of_static(ctx: Context, _: Netlist) -> Findings:
-    """Refuse static queues that overlap any other queue, except for aliases. Overlaps of dynamic queues depend on
-    the program, see below."""
+    """Refuse static queues that overlap any other queue, except for aliases. Overlaps between two dynamic queues depend
+    on the program: `overlap_of_dynamic` checks those."""
     furthest: Range | None = None
     furthest_static: Range | None = None
     for current in _sorted_ranges(ctx):
         static = current.queue.name not in ctx.dynamic
         for other in (furthest_static, furthest if static else None):
             if other is not None and _collide(current, other):
-                yield Finding(current.queue.at(current.queue.loc), _overlap(current, other))
+                yield Finding(current.queue.at(current.queue.loc), _overlap_message(current, other))
                 break
-        furthest = _further(furthest, current)
+        furthest = _furthest(furthest, current)
         if static:
-            furthest_static = _further(furthest_static, current)
+            furthest_static = _furthest(furthest_static, current)
 
 
 def _sorted_ranges(ctx: Context) -> list[Range]:
@@ -217,7 +217,7 @@ def _collide(later: Range, earlier: Range) -> bool:
     """Return whether the range `later` starts within `earlier`, which does not start after it, and they are not
     views of each other.
     """
-    return later.start < earlier.end and earlier.memory == later.memory and not _views(later, earlier)
+    return later.start < earlier.end and earlier.memory == later.memory and not _are_views(later, earlier)
 
 
 @program_check("V154")
@@ -247,8 +247,8 @@ def _overlap_with(ctx: Context, step: Allocate, current: Range, live: _LiveRange
     if memory != current.memory or start >= current.end or current.start >= end or name == current.queue.name:
         return
     other = Range(memory, start, end, ctx.queues[name])
-    if not _views(current, other):
-        yield Finding(step.at("allocate_queue"), _overlap(current, other))
+    if not _are_views(current, other):
+        yield Finding(step.at("allocate_queue"), _overlap_message(current, other))
 
 
 def _live_range(current: Range) -> _LiveRange:
@@ -343,16 +343,15 @@ def l1_bytes(op: Op, alignment: int) -> int:
     return total + op.buf_size_mb * mblock * ublock * tile_bytes(op.out_df, *blocking.tile_dim, alignment, header=True)
 
 
-def _further(furthest: Range | None, candidate: Range) -> Range:
-    """Return the range that ends later; one in another memory replaces the earlier one, as ranges come sorted by
-    memory.
-    """
+def _furthest(furthest: Range | None, candidate: Range) -> Range:
+    """Return the range that ends later, for a sweep over ranges sorted by memory and start: a candidate in a new memory
+    replaces the range of the memory before."""
     if furthest is None or furthest.memory != candidate.memory or candidate.end > furthest.end:
         return candidate
     return furthest
 
 
-def _views(left: Range, right: Range) -> bool:
+def _are_views(left: Range, right: Range) -> bool:
     """Return whether two ranges may overlap: those of aliases, and of rams that the reference takes for views of
     each other because their buffers are the same (NETLIST 1.10).
     """
@@ -364,7 +363,7 @@ def _views(left: Range, right: Range) -> bool:
     return same and first.is_ram and second.is_ram
 
 
-def _overlap(current: Range, other: Range) -> str:
+def _overlap_message(current: Range, other: Range) -> str:
     """Return the message about two ranges that overlap, where the one of `other` began first."""
     place = f"{current.memory[0]} channel {current.memory[2]} of device {current.memory[1]}"
     return (
@@ -425,7 +424,7 @@ def target_exists(ctx: Context, queue: Queue) -> Findings:
 )
 def alias_chain(ctx: Context, queue: Queue) -> Findings:
     """Refuse an alias of a ram that is an alias itself."""
-    target = _target(ctx, queue)
+    target = _alias_target(ctx, queue)
     if target is not None and target.alias:
         yield Finding(queue.at("alias"), f"alias {target.name} is itself an alias of {target.alias}")
 
@@ -444,7 +443,7 @@ def alias_chain(ctx: Context, queue: Queue) -> Findings:
 )
 def between_rams(ctx: Context, queue: Queue) -> Findings:
     """Refuse an alias of which one side is no ram."""
-    target = _target(ctx, queue)
+    target = _alias_target(ctx, queue)
     for side in (queue, target):
         if target is not None and side is not None and not side.is_ram:
             yield Finding(queue.at("alias"), f"alias between {queue.name} and {target.name}: {side.name} is not a ram")
@@ -465,7 +464,7 @@ def between_rams(ctx: Context, queue: Queue) -> Findings:
 )
 def same_memory(ctx: Context, queue: Queue) -> Findings:
     """Refuse an alias whose buffers differ from its target's in channel or address, in order (NETLIST 2)."""
-    target = _target(ctx, queue)
+    target = _alias_target(ctx, queue)
     if target is not None and target.buffers != queue.buffers:
         message = f"has other allocations than {target.name}, whose alias it is"
         yield Finding(queue.at(queue.loc), message, "copy the list of the target")
@@ -487,8 +486,8 @@ def same_memory(ctx: Context, queue: Queue) -> Findings:
 def same_size(ctx: Context, queue: Queue) -> Findings:
     """Refuse an alias that holds another number of elements than its target; bytes are not compared (NETLIST 11.1
     A12)."""
-    target = _target(ctx, queue)
-    if target is not None and (elements := _elements(queue)) != (target_elements := _elements(target)):
+    target = _alias_target(ctx, queue)
+    if target is not None and (elements := _element_count(queue)) != (target_elements := _element_count(target)):
         message = f"holds {plural(elements, 'element')}, {target.name}, whose alias it is, {target_elements}"
         yield Finding(queue.at("alias"), message, "elements = entries * t * rows * columns of the tensor")
 
@@ -527,14 +526,14 @@ def _indivisible_views(views: list[Queue]) -> Findings:
             )
 
 
-def _target(ctx: Context, queue: Queue) -> Queue | None:
+def _alias_target(ctx: Context, queue: Queue) -> Queue | None:
     """Return the intact queue whose memory an alias shares; None for other queues."""
     if queue.alias and queue.alias not in ctx.broken:
         return ctx.queues.get(queue.alias)
     return None
 
 
-def _elements(queue: Queue) -> int:
+def _element_count(queue: Queue) -> int:
     """Return the number of elements in all entries of a queue."""
     height, width = queue.blocking.tile_dim
     return queue.entries * queue.blocking.t * queue.blocking.rows * queue.blocking.cols * height * width
