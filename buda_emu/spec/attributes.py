@@ -31,13 +31,12 @@ class AttributeSpec:
     acts_on: tuple[str, ...]  # names and traits of the op types on which it has an effect; (): on all that may have it
 
     def is_legal_on(self, op_type: str) -> bool:
-        """Return whether an op of a known type may have the attribute."""
+        """Return whether an op of a type may have the attribute. Raises KeyError for an unknown type."""
         return self.everywhere or self.name in OP_TYPES[op_type].attributes
 
     def acts(self, op_type: str) -> bool:
-        """Return whether the attribute has an effect on ops of a known type; its own legality there (`is_legal_on`)
-        is not asked.
-        """
+        """Return whether the attribute has an effect on ops of a type; whether it is legal there (`is_legal_on`) is not
+        asked. Raises KeyError for an unknown type."""
         declaration = OP_TYPES[op_type]
         return not self.acts_on or not {declaration.name, *declaration.traits}.isdisjoint(self.acts_on)
 
@@ -50,7 +49,8 @@ class AttributeSpec:
 
     @property
     def fused_types(self) -> tuple[str, ...] | None:
-        """Return the types of sub-ops that may have the attribute in a schedule, or None for all."""
+        """Return the types of sub-ops that may have the attribute in a schedule: None for all, () where it may not
+        stand in one."""
         if not self.in_fused:
             return ()
         if self.everywhere:

@@ -220,9 +220,8 @@ _FAR: Final = 8
 
 
 def row_of_chips(ids: Sequence[int]) -> Cluster:
-    """Return a cluster of the chips with these ids in a row, each linked to the next one, with the first on the
-    host's bus.
-    """
+    """Return a cluster of the chips with these ids in a row, each linked to the next one by `LINKS` links, with the
+    first on the host's bus."""
     links: list[tuple[End, End]] = []
     for chip, following in pairwise(ids):
         links += [((chip, channel), (following, _FAR + channel)) for channel in range(LINKS)]
@@ -236,7 +235,7 @@ def row_of_chips(ids: Sequence[int]) -> Cluster:
 
 
 def read_cluster(path: "str | PathLike[str]") -> Cluster:
-    """Read the cluster of a file. Raises HostError."""
+    """Read the cluster of a file. Raises HostError for a file that cannot be read or is no valid cluster file."""
     return cluster_of(read_yaml(path, "the file of a cluster"), str(path))
 
 
@@ -260,7 +259,7 @@ def _parse_cluster(content: Any) -> Cluster:
     """Parse a cluster file. Raises TypeError, ValueError, KeyError or AttributeError for content of another form."""
     maps = cast("Mapping[str, Mapping[Any, Any]]", content)
     lists = cast("Mapping[str, Sequence[Any]]", content)
-    mmio = chain.from_iterable(map(_ids, lists.get("chips_with_mmio") or ()))
+    mmio = chain.from_iterable(map(_mmio_ids, lists.get("chips_with_mmio") or ()))
     return Cluster(
         places={int(chip): tuple(int(value) for value in place) for chip, place in maps["chips"].items()},
         archs={int(chip): str(word) for chip, word in (maps.get("arch") or {}).items()},
@@ -278,7 +277,7 @@ def _link(ends: Sequence[Mapping[str, Any]]) -> tuple[End, End]:
     return near, far
 
 
-def _ids(entry: Any) -> Sequence[Any]:
+def _mmio_ids(entry: Any) -> Sequence[Any]:
     """Return the chips of one entry of `chips_with_mmio`, `- 0: 0` or `- 0`."""
     if isinstance(entry, dict):
         return tuple(cast("Mapping[Any, Any]", entry))

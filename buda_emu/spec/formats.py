@@ -87,17 +87,19 @@ NETLIST_FORMATS: Final[tuple[str, ...]] = tuple(spec.name for spec in _TABLE if 
 
 
 def is_integer(name: str) -> bool:
-    """Return whether values are integers: Int8, UInt8, UInt16, Int32."""
+    """Return whether the values of a format are integers: Int8, UInt8, UInt16, Int32. Raises KeyError for an unknown
+    format."""
     return FORMATS[name].kind == "int"
 
 
 def is_raw(name: str) -> bool:
-    """Return whether datums are opaque bits (RawUInt*), kept in the bit pattern of a float and never converted."""
+    """Return whether the datums of a format are opaque bits (RawUInt*), kept in the bit pattern of a float and never
+    converted. Raises KeyError for an unknown format."""
     return FORMATS[name].kind == "raw"
 
 
 def is_block(name: str) -> bool:
-    """Return whether 16 datums share one exponent byte (Bfp*)."""
+    """Return whether 16 datums of a format share one exponent byte (Bfp*). Raises KeyError for an unknown format."""
     return FORMATS[name].kind == "block"
 
 

@@ -59,7 +59,7 @@ class RingPointers:
         return local % entries
 
     def place_local(self, pointer: int) -> None:
-        """Place the local pointer where the epoch starts to read, which is remembered."""
+        """Place the local pointer, and remember the place as `local_base`: a running epoch starts to read there."""
         self.local = self.local_base = pointer % self.limit
 
     def place_read(self, pointer: int) -> None:

@@ -82,7 +82,7 @@ def usable(directory: "str | os.PathLike[str]") -> bool:
         if not is_private(directory):
             reason = distrust(directory, may_be_missing=True)
         if not reason and not is_private(directory):
-            _make(os.path.abspath(directory))  # noqa: PTH100 - no pathlib here
+            _make_private_folders(os.path.abspath(directory))  # noqa: PTH100 - no pathlib here
     except (OSError, ValueError):  # nothing is kept on a disk that cannot be written
         return False
     reason = reason or distrust(directory)
@@ -144,11 +144,11 @@ def _reversed_parts(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part]
 
 
-def _make(directory: str) -> None:
+def _make_private_folders(directory: str) -> None:
     """Make a folder and those above it like `os.makedirs`, but all of them for this user alone, whatever the umask."""
     above = os.path.dirname(directory)  # noqa: PTH120
     if above != directory and not os.path.isdir(above):  # noqa: PTH112
-        _make(above)
+        _make_private_folders(above)
     try:
         os.mkdir(directory, 0o700)  # noqa: PTH102
     except FileExistsError:
@@ -173,11 +173,9 @@ def read_cache_file(file: str, magic: bytes, most_bytes: int) -> memoryview | No
 
 
 def write_cache_file(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
-    """Write a file completely or not at all, where its folder is `usable`: `magic`, a checksum of its name and payload,
-    and the payload.
-
-    The least recently used files of the folder are removed until all take no more than `most_bytes`.
-    """
+    """Write a file completely or not at all: `magic`, a checksum of its name and payload, and the payload. Where its
+    folder is not `usable`, or the disk refuses it, nothing is written and nothing raised. The least recently used files
+    of the folder are removed until all take no more than `most_bytes`."""
     folder = os.path.dirname(file)  # noqa: PTH120
     if not usable(folder):
         return
@@ -231,16 +229,15 @@ def digest(file: str, payload: "bytes | memoryview") -> bytes:
 
 @cache
 def sources(*rooms: str) -> tuple[tuple[str, int, int, int], ...]:
-    """Return name, size and times of every source file in some folders of this package, or in all of it without any.
-
-    Two runs with equal lists may share caches: an edit without a new version changes the list.
-    """
+    """Return name, size and times of every source file in some folders of this package, or in all of it without any;
+    empty where the package is not a folder. Two runs with equal lists may share caches: an edit without a new version
+    changes the list."""
     package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
     folders = [os.path.join(package, room) for room in rooms] or [package]  # noqa: PTH118
     files: list[tuple[str, int, int, int]] = []
     try:
         for folder in folders:
-            files += _files(folder)
+            files += _source_files(folder)
         return tuple(sorted(files))
     except OSError:  # the package is not a folder: it is not edited either
         return ()
@@ -261,12 +258,12 @@ def package_file(package: str, name: str) -> str:
     return os.path.join(os.path.dirname(spec.origin), name)  # noqa: PTH118, PTH120
 
 
-def _files(directory: str) -> Iterator[tuple[str, int, int, int]]:
+def _source_files(directory: str) -> Iterator[tuple[str, int, int, int]]:
     """Yield path, size and times of every source file, `.py` or `.json`, below a folder."""
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir():
-                yield from _files(entry.path)
+                yield from _source_files(entry.path)
             elif entry.name.endswith((".py", ".json")):
                 state = entry.stat()
                 yield entry.path, state.st_size, state.st_mtime_ns, state.st_ctime_ns

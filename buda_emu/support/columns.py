@@ -105,7 +105,7 @@ class Columns(Generic[T]):
                 if isinstance(part, Column):
                     columns.append(part)
                 else:
-                    columns += [declared.get(column.key, column) for column in _fields_of(part)]
+                    columns += [declared.get(column.key, column) for column in _columns_of_fields(part)]
             columns = list(dict.fromkeys(columns))
             self._columns = tuple(columns)
         return self._columns
@@ -130,7 +130,7 @@ class Columns(Generic[T]):
         for column in self.seen_in("json"):
             value = column.get(record)
             if value is not None or not column.optional:
-                content[column.key] = _plain(column.kind, value)
+                content[column.key] = _plain_data(column.kind, value)
         return content
 
     def document(self, record: T) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class Columns(Generic[T]):
         """Return these columns for an outer kind of record that holds one of this kind, so that its `Columns` can
         include them (`*INNER.within(...)`); `get` takes the inner record from the outer one. They are shown in
         `views`."""
-        return tuple(replace(_within(column, get), views=views) for column in self.listed)
+        return tuple(replace(_column_of_outer(column, get), views=views) for column in self.listed)
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -156,7 +156,7 @@ def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
     return stream.getvalue()
 
 
-def _within(column: Column[T], get: Callable[[U], T]) -> "Column[U]":
+def _column_of_outer(column: Column[T], get: Callable[[U], T]) -> "Column[U]":
     """Return a column for outer records that shows what `column` shows of the inner record, which `get` takes from the
     outer one."""
     value_of = column.get
@@ -168,7 +168,7 @@ def _within(column: Column[T], get: Callable[[U], T]) -> "Column[U]":
     return cast("Column[U]", replace(column, get=get_inside))
 
 
-def _fields_of(kind: type[Any]) -> list[Column[Any]]:
+def _columns_of_fields(kind: type[Any]) -> list[Column[Any]]:
     """Return a column for each field of a dataclass or named tuple. The types are those of its annotations."""
     return [Column(name, hint, attrgetter(name)) for name, hint in annotations_of(kind).items()]
 
@@ -185,19 +185,19 @@ def annotations_of(kind: type[Any]) -> dict[str, Any]:
         return get_type_hints(kind, localns={"np": np, "NDArray": NDArray})
 
 
-def _plain(kind: Any, value: Any) -> Any:
+def _plain_data(kind: Any, value: Any) -> Any:
     """Return a column's value as plain data for JSON; `kind` tells how it is nested: (kind,) optional, [kind] a list,
     {name: kind} a map, Columns a record."""
     if isinstance(kind, tuple):
-        return None if value is None else _plain(cast("tuple[Any, ...]", kind)[0], value)
+        return None if value is None else _plain_data(cast("tuple[Any, ...]", kind)[0], value)
     if isinstance(kind, Columns):
         return cast("Columns[Any]", kind).as_json(value)
     if isinstance(kind, dict):
         kinds = cast("dict[str, Any]", kind)
-        return {name: _plain(kinds[name], element) for name, element in value.items()}
+        return {name: _plain_data(kinds[name], element) for name, element in value.items()}
     if isinstance(kind, list):
         (inner,) = cast("list[Any]", kind)
-        return [_plain(inner, element) for element in value]
+        return [_plain_data(inner, element) for element in value]
     return _plain_value(value)
 
 

@@ -68,7 +68,7 @@ def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], obje
         if handle is not None:
             with handle:
                 return write_forward(handle, write)
-        return _replace(pathlib.Path(target), write, durable)
+        return _write_and_move(pathlib.Path(target), write, durable)
     except OSError as error:
         remove_empty_folders(os.path.dirname(name) or os.curdir)  # noqa: PTH120
         if error.errno is None:
@@ -173,8 +173,8 @@ def _descriptor_folders() -> tuple[str, str]:
 
 
 def read_yaml(path: "str | os.PathLike[str]", title: str) -> Any:
-    """Return the content of a YAML or JSON file of at most 16 MiB. Raises HostError with the name of the file and of
-    the kind of document that it should be."""
+    """Return the content of a YAML or JSON file of at most 16 MiB. Raises HostError, with the name of the file and
+    `title`, the kind of document expected, for one that cannot be read or parsed."""
     import yaml
 
     try:
@@ -284,7 +284,8 @@ class _Forward:
 
 
 def _open_stream(path: "pathlib.Path") -> IO[bytes] | None:
-    """Open the device, pipe or open file of that name. Return None where a regular file is, or is to be."""
+    """Open the device, pipe or open file of that name for writing. Return None where a regular file is, or is to be.
+    Raises OSError for a folder, and for an open file that has no name any more."""
     name = str(path.absolute())
     folder, _, number = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}.get(name, name).rpartition("/")
     if folder in ("/dev/fd", "/proc/self/fd") and number.isdecimal():
@@ -302,7 +303,7 @@ def _open_stream(path: "pathlib.Path") -> IO[bytes] | None:
     return path.open("wb")
 
 
-def _replace(target: "pathlib.Path", write: Callable[[IO[bytes]], object], durable: bool) -> int:
+def _write_and_move(target: "pathlib.Path", write: Callable[[IO[bytes]], object], durable: bool) -> int:
     """Write a file beside its place, move it there, and return its size in bytes. Where there is a file already, only
     its owner can read the new one until it has the mode of the old one."""
     beside = target.with_name(f".buda-emu-{os.urandom(8).hex()}")

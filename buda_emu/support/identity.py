@@ -98,11 +98,11 @@ def files_identity(files: "Mapping[str, str | os.PathLike[str] | None]") -> dict
     no such file. The contents of a folder are those of all files in it, with their names."""
     digests: dict[str, str | None] = {}
     for name, path in files.items():
-        digests[name] = None if path is None else _contents(os.fspath(path))
+        digests[name] = None if path is None else _contents_digest(os.fspath(path))
     return digests
 
 
-def _contents(path: str) -> str:
+def _contents_digest(path: str) -> str:
     """Return the digest of a file, or of all files of a folder with their names."""
     if not os.path.isdir(path):  # noqa: PTH112
         return file_digest(path)

@@ -37,7 +37,7 @@ def _swallows_interrupt(frame: FrameType) -> bool:
 
 
 def _send_again(main_thread: int) -> None:
-    """Send SIGINT again after a while."""
+    """Send SIGINT to the main thread again after `_AGAIN` seconds; runs on a thread of its own."""
     time.sleep(_AGAIN)
     if sys.platform == "win32":
         _thread.interrupt_main()

@@ -43,11 +43,11 @@ def hunk_lines(old: Sequence[str], new: Sequence[str], context: int = 3) -> Iter
     hunk: list[LineChange] = []
     for change in line_changes(old, new):
         if hunk and change.old_start - hunk[-1].old_end > 2 * context:
-            yield from _write_hunk(old, new, hunk, context)
+            yield from _format_hunk(old, new, hunk, context)
             hunk = []
         hunk.append(change)
     if hunk:
-        yield from _write_hunk(old, new, hunk, context)
+        yield from _format_hunk(old, new, hunk, context)
 
 
 class _Comparison:
@@ -60,8 +60,8 @@ class _Comparison:
         self.changes: list[LineChange] = []
 
     def compare(self, part: LineChange, windows: Sequence[int]) -> None:
-        """Append the changes of a part of both texts. `windows` are the numbers of lines by which places may be
-        marked."""
+        """Append the changes of a part of both texts: exactly while steps are left, else between the lines that groups
+        of so many lines (`windows`, tried one after the other) identify in both."""
         part = self._without_equal_ends(part)
         if part.old_start == part.old_end or part.new_start == part.new_end:
             if part.old_end - part.old_start != part.new_end - part.new_start:
@@ -130,15 +130,15 @@ class _Comparison:
         self.changes.append(LineChange(old_start=old_start, old_end=old_end, new_start=new_start, new_end=new_end))
 
     def _gaps(self, part: LineChange, window: int) -> Iterator[LineChange]:
-        """Yield what lies in a part before, between and after the lines that a window of lines identifies."""
+        """Yield what lies in a part before, between and after its anchors (`_anchors`), where texts may differ."""
         before = (part.old_start - 1, part.new_start - 1)
         after = (part.old_end, part.new_end)
         for (old_last, new_last), (old_next, new_next) in pairwise([before, *self._anchors(part, window), after]):
             yield LineChange(old_start=old_last + 1, old_end=old_next, new_start=new_last + 1, new_end=new_next)
 
     def _anchors(self, part: LineChange, window: int) -> list[tuple[int, int]]:
-        """Return pairs of equal lines, in order in both texts, each the first of `window` lines that stand only once in
-        either."""
+        """Return pairs of equal lines (old index, new index), in order in both texts. Each pair begins a group of
+        `window` equal lines that stands only once in either text."""
         old_places = _single_places(self._old, range(part.old_start, part.old_end), window)
         new_places = _single_places(self._new, range(part.new_start, part.new_end), window)
         pairs = [
@@ -179,7 +179,7 @@ def _longest_in_order(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]
     return longest[::-1]
 
 
-def _write_hunk(old: Sequence[str], new: Sequence[str], hunk: Sequence[LineChange], context: int) -> Iterator[str]:
+def _format_hunk(old: Sequence[str], new: Sequence[str], hunk: Sequence[LineChange], context: int) -> Iterator[str]:
     """Yield the lines of one hunk: its changes with up to `context` equal lines around them."""
     lead = min(context, hunk[0].old_start)
     trail = min(context, len(old) - hunk[-1].old_end)

@@ -41,7 +41,8 @@ class Header(NamedTuple):
 
 
 def read_header(source: ByteSource) -> Header | None:
-    """Read the header of the next message, or None at the end of the stream. Raises FrameError."""
+    """Read the header of the next message; None at the end of the stream. Raises FrameError for a header that is too
+    long, lacks a Content-Length, or has another field."""
     length: int | None = None
     seen = 0
     while line := source.readline(MAX_HEADER):

@@ -58,7 +58,7 @@ def _build_record(
     if frozen:
         _freeze(record, namespace, slots)
     if has_repr and "__repr__" not in namespace:
-        record.__repr__ = _text
+        record.__repr__ = _repr
     if eq:
         _add_equality(record, namespace, frozen)
 
@@ -202,7 +202,7 @@ def _assignment(kind: Any, name: str, expression: str, frozen: bool, namespace: 
 
 # ------------------------------------------------------------------------------------------------------ common methods
 @cache
-def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+def _comparison_getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
     """Return a function that gives the compared fields of an object as a tuple."""
     return _tuple_getter([field.name for field in dataclasses.fields(kind) if field.compare])
 
@@ -229,7 +229,7 @@ def _equal(self: Any, other: object) -> Any:
     """Compare two objects of one class by their compared fields; NotImplemented for another class."""
     if other.__class__ is not self.__class__:
         return NotImplemented
-    get = _getter(self.__class__)
+    get = _comparison_getter(self.__class__)
     return get(self) == get(other)
 
 
@@ -239,7 +239,7 @@ def _hash(self: Any) -> int:
 
 
 @recursive_repr()
-def _text(self: Any) -> str:
+def _repr(self: Any) -> str:
     """Return the `repr` of an object: its class and the fields that are shown."""
     names = (field.name for field in dataclasses.fields(self) if field.repr)
     return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"

@@ -71,11 +71,11 @@ def screen_of(stream: IO[str] | None, when: When = "auto") -> Screen:
     empty) decide about colours, else whether the stream is a terminal.
     """
     terminal = stream is not None and stream.isatty()
-    columns = _columns(stream if terminal else None)
-    return Screen(columns, _colours(terminal, when))
+    columns = _configured_columns(stream if terminal else None)
+    return Screen(columns, _wants_colours(terminal, when))
 
 
-def _columns(terminal: IO[str] | None) -> int | None:
+def _configured_columns(terminal: IO[str] | None) -> int | None:
     """Return the columns of a terminal, or what `COLUMNS` says; None where neither is there."""
     configured = os.environ.get("COLUMNS", "")
     if configured.isdecimal() and int(configured):
@@ -88,7 +88,7 @@ def _columns(terminal: IO[str] | None) -> int | None:
         return 80
 
 
-def _colours(terminal: bool, when: When) -> bool:
+def _wants_colours(terminal: bool, when: When) -> bool:
     """Return whether to print colours, as `screen_of` describes."""
     if when != "auto":
         return when == "always"
@@ -186,7 +186,7 @@ class CleanStream:
         line = clean[clean.rfind("\n") + 1 :]
         if "\n" not in clean:
             line = self._begun + line
-        self._begun = _beginning(line)
+        self._begun = _command_beginning(line)
         self.stream.write(clean)
         return len(text)
 
@@ -199,7 +199,7 @@ class CleanStream:
         return getattr(self.stream, name)
 
 
-def _beginning(line: str) -> str:
+def _command_beginning(line: str) -> str:
     """Return as much of an unfinished line as decides whether it becomes a command."""
     if len(line) <= _LONGEST_BEGINNING:
         return line

@@ -44,7 +44,11 @@ def parse(data: bytes) -> Any:
         raise ValueError(f"byte {error.start} is not UTF-8") from None
     try:
         value: Any = json.loads(
-            text, parse_int=_whole, parse_float=_real, parse_constant=_constant, object_pairs_hook=each_name_once
+            text,
+            parse_int=_parse_whole,
+            parse_float=_parse_real,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=each_name_once,
         )
     except RecursionError:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
@@ -52,7 +56,7 @@ def parse(data: bytes) -> Any:
         raise ValueError(f"it is not strict JSON: {error}") from None
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        level = list(_inner(level))
+        level = list(_inner_collections(level))
         if not level:
             return value
     raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
@@ -70,7 +74,7 @@ def read_object(data: bytes, place: str, title: str, fix: str) -> dict[str, Any]
     return cast("dict[str, Any]", value)
 
 
-def _inner(level: Sequence[Any]) -> Iterator[Any]:
+def _inner_collections(level: Sequence[Any]) -> Iterator[Any]:
     """Give the lists and maps directly inside of those of one level."""
     for outer in level:
         values: Sequence[Any] = ()
@@ -81,7 +85,7 @@ def _inner(level: Sequence[Any]) -> Iterator[Any]:
         yield from (value for value in values if isinstance(value, dict | list))
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     """Return the value of an integer. Raises ValueError for one that does not fit into 64 bits."""
     value = int(text) if len(text) <= 20 else _HIGH  # int() of a longer text takes ever longer
     if not _LOW <= value < _HIGH:
@@ -89,7 +93,7 @@ def _whole(text: str) -> int:
     return value
 
 
-def _real(text: str) -> float:
+def _parse_real(text: str) -> float:
     """Return the value of a number with a fraction or an exponent. Raises ValueError for one that is too large."""
     value = float(text)
     if not math.isfinite(value):
@@ -97,7 +101,7 @@ def _real(text: str) -> float:
     return value
 
 
-def _constant(text: str) -> float:
+def _refuse_constant(text: str) -> float:
     """Raise ValueError for NaN and infinities, which are not in JSON."""
     raise ValueError(f"{text} is not a number")
 

@@ -132,10 +132,9 @@ class Device:
         return f"{x}-{y}"
 
     def source(self, field: str) -> str:
-        """Return the source that a field's value was taken from, such as a section of the facts, as the file states
-        it.
-        """
-        return _content(self.name)[field]["from"]
+        """Return the source that a field's value was taken from, such as a section of the facts, as the file states it.
+        Raises KeyError for a field that the file does not have."""
+        return _read_file(self.name)[field]["from"]
 
     def with_grid(self, rows: int, columns: int) -> "Device":
         """Return the chip with its first rows and columns only. Raises HostError for more than it has."""
@@ -186,19 +185,19 @@ def device(arch: str) -> Device:
     name = _SAME.get(arch, arch)
     if name not in DEVICES:
         raise HostError(f"no device table for '{arch}'; there are {', '.join(DEVICES)}")
-    content = _content(name)
-    fields = {key: _value(key, entry["value"]) for key, entry in content.items() if isinstance(entry, dict)}
+    content = _read_file(name)
+    fields = {key: _field_value(key, entry["value"]) for key, entry in content.items() if isinstance(entry, dict)}
     del fields["grid"]  # follows from rows and columns; the file states it for its readers
     return Device(name=name, **fields)
 
 
 @cache
-def _content(name: str) -> Mapping[str, Any]:
+def _read_file(name: str) -> Mapping[str, Any]:
     """Return the content of an architecture's file."""
     return json.loads((files("buda_emu.spec.devices") / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def _value(key: str, value: Any) -> Any:
+def _field_value(key: str, value: Any) -> Any:
     """Return the value of the field `key` as `Device` has it: cores as (x, y), lists as tuples."""
     if key in ("arc", "pcie"):
         return _core(value)

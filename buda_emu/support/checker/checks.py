@@ -144,8 +144,8 @@ class Checker:
         self._searches = 0
 
     def check(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
-        """Hold an object, named `name` in messages, against checks `in_order`, and return the ids of the rules that it
-        breaks. Raises TooManyFindingsError."""
+        """Hold an object, named `name` in messages, against checks `in_order`, report what they find, and return the
+        ids of the rules that it breaks. Raises TooManyFindingsError after `most_errors` errors."""
         broken: set[str] = set()
         for check in checks:
             if broken and not check.unless.isdisjoint(broken):
@@ -200,9 +200,11 @@ class RecordingChecker(Checker):
 
     def check(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
         """Hold an object against checks as `Checker.check` does, and record each rule whose check runs."""
-        return super().check((replace(check, run=partial(self._ask, check)) for check in checks), *subject, name=name)
+        return super().check(
+            (replace(check, run=partial(self._record_and_run, check)) for check in checks), *subject, name=name
+        )
 
-    def _ask(self, check: Check, *subject: Any) -> Iterable[Finding]:
+    def _record_and_run(self, check: Check, *subject: Any) -> Iterable[Finding]:
         """Run a check after recording its rule."""
         self._asked.add(check.rule.id)
         return check.run(*subject)
@@ -288,12 +290,15 @@ class RuleBook:
         unless: Iterable[str] = (),
         **fields: Any,
     ) -> Callable[[F], F]:
-        """Decorate the function that checks a new rule; `fields` are the keywords of `declare`."""
+        """Declare a new rule and return a decorator that makes a function its check; `fields` are the keywords of
+        `declare`, `basic` and `unless` fields of `Check`. Raises ValueError as `add` does."""
         self.declare(id, severity, summary, **fields)
         return self.check(id, basic=basic, unless=unless)
 
     def check(self, id: str, *, basic: bool = False, unless: Iterable[str] = ()) -> Callable[[F], F]:
-        """Decorate one more function that checks an existing rule; the keywords are fields of `Check`."""
+        """Return a decorator that enters a function as one more check of the rule `id`, and leaves the function as it
+        is. `basic` and `unless` are fields of `Check`. The decorator raises KeyError for a rule that was not
+        declared."""
 
         def attach(function: F) -> F:
             """Add the function as a check of the rule and return it unchanged."""
@@ -317,7 +322,8 @@ class RuleBook:
     def diagnostic(
         self, path: str, rule: str, place: Place, message: str, hint: str = "", *, strict: bool = False
     ) -> Diagnostic:
-        """Return a diagnostic of a rule that a reader found broken. Without a hint it carries the rule's fix."""
+        """Return a diagnostic of the rule with the id `rule`, which a reader found broken. Without a hint it carries
+        the rule's fix. Raises KeyError for a rule that was not declared."""
         declaration = self._rules[rule]
         return Diagnostic.at(place, path, rule, declaration.at(strict), message, hint or declaration.fix)
 

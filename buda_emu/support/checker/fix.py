@@ -67,7 +67,8 @@ class Proposal(str):
 def replacing(
     hint: str, word: str, text: str, *, safe: bool = True, elsewhere: tuple[int, int] | None = None
 ) -> Proposal:
-    """Return a hint to write `text` for `word`, at the finding's place or `elsewhere`, at that line and column."""
+    """Return a hint to write `text` for `word` at the finding's place. `elsewhere` is line and column of a second place
+    where this could be meant instead."""
     return Proposal(hint, Change("replace", word, text, safe=safe, elsewhere=elsewhere))
 
 
@@ -83,7 +84,7 @@ def removing(hint: str, *, safe: bool = True) -> Proposal:
 
 def apply_fixes(lines: Iterable[str], fixes: Iterable[Fix]) -> tuple[str, list[Fix]]:
     """Apply fixes to lines, which have their line ends, and return the new text and the fixes that were applied. A fix
-    that meets an earlier one is left out."""
+    that overlaps or touches an earlier one is left out."""
     lines = list(lines)
     starts = [0]
     for line in lines:

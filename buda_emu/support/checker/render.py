@@ -116,11 +116,11 @@ def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
     return {
         "schema_version": RESULT_VERSION,
         **{f"{name}s": number[name] for name in SEVERITIES},
-        "diagnostics": [_plain(diagnostic) for diagnostic in diagnostics],
+        "diagnostics": [_plain_finding(diagnostic) for diagnostic in diagnostics],
     }
 
 
-def _plain(diagnostic: Diagnostic) -> dict[str, Any]:
+def _plain_finding(diagnostic: Diagnostic) -> dict[str, Any]:
     """Return a finding as plain data for JSON; fields of a place that do not apply are left out."""
     content: dict[str, Any] = {
         "path": diagnostic.path,

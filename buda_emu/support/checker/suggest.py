@@ -45,11 +45,11 @@ def nearest(word: str, words: Iterable[str]) -> str:
         return ""
     candidates = list(words)
     return (
-        _same(word, candidates)
-        or _synonym(word, candidates)
-        or _beginning(word, candidates)
-        or _closest(word, candidates)
-        or _abbreviation_of(word, candidates)
+        _find_same(word, candidates)
+        or _find_synonym(word, candidates)
+        or _find_beginning(word, candidates)
+        or _find_closest(word, candidates)
+        or _find_abbreviated(word, candidates)
     )
 
 
@@ -109,33 +109,33 @@ def _slip_limit(word: str, name: str) -> int:
     return min(max(len(word), len(name)) // 3, 3)
 
 
-def _same(word: str, words: list[str]) -> str:
+def _find_same(word: str, words: list[str]) -> str:
     """Return the word that differs in case, separators and letters that look alike only; "" where there is none, or
     where several differ in separators."""
     folded = _fold(word)
     same = next((name for name in words if _fold(name) == folded), "")
     if same:
         return same
-    joined = _join(word)
-    candidates = {name for name in words if _join(name) == joined}
+    joined = _fold_and_join(word)
+    candidates = {name for name in words if _fold_and_join(name) == joined}
     if joined and len(candidates) == 1:
         return candidates.pop()
     return ""
 
 
-def _join(word: str) -> str:
+def _fold_and_join(word: str) -> str:
     """Return a word as `_fold` does, and without underscores, hyphens and blanks."""
     return _fold(word.translate(_SEPARATORS))
 
 
-def _synonym(word: str, words: list[str]) -> str:
+def _find_synonym(word: str, words: list[str]) -> str:
     """Return the only word that is a synonym from another system; "" where there is none or several are."""
     others = _SYNONYMS_JOINED.get(word.lower().translate(_SEPARATORS), ())
     matches = [name for name in words if name.lower() in others]
     return matches[0] if len(matches) == 1 else ""
 
 
-def _beginning(word: str, words: list[str]) -> str:
+def _find_beginning(word: str, words: list[str]) -> str:
     """Return the only word that begins with this one, which needs three letters; "" where there is none or several
     do."""
     if len(word) < _LEAST_BEGINNING:
@@ -145,18 +145,18 @@ def _beginning(word: str, words: list[str]) -> str:
     return matches.pop() if len(matches) == 1 else ""
 
 
-def _abbreviation_of(word: str, words: list[str]) -> str:
-    """Return the only word of as many parts, between underscores and hyphens, each of which begins as that of this word
-    does and as long as the shorter goes; "" where there is none or several are."""
-    parts = _parts(word)
+def _find_abbreviated(word: str, words: list[str]) -> str:
+    """Return the only one of `words` that has as many parts, between underscores and hyphens, as this word, where one
+    of each two parts begins with the other; "" where there is none or several are."""
+    parts = _split_parts(word)
     if len(parts) < 2:
         return ""
     first = parts[0][:1]
-    matches = {name for name in words if name[:1].lower() == first and _begin_alike(parts, _parts(name))}
+    matches = {name for name in words if name[:1].lower() == first and _begin_alike(parts, _split_parts(name))}
     return matches.pop() if len(matches) == 1 else ""
 
 
-def _parts(word: str) -> list[str]:
+def _split_parts(word: str) -> list[str]:
     """Return the parts of a word between underscores, hyphens and blanks, in small letters."""
     return word.lower().replace("-", "_").replace(" ", "_").split("_")
 
@@ -171,11 +171,11 @@ def _begin_alike(first: list[str], second: list[str]) -> bool:
 
 
 def _begins(start: str, word: str) -> bool:
-    """Return whether a part of at least two letters, and no digits, is the beginning of another."""
+    """Return whether `start`, which must be at least two letters without digits, is the beginning of `word`."""
     return len(start) >= _LEAST_PART and start.isalpha() and word.startswith(start)
 
 
-def _closest(word: str, words: list[str]) -> str:
+def _find_closest(word: str, words: list[str]) -> str:
     """Return the word with the fewest slips within `_slip_limit`; "" where there is none, or a second one as near."""
     folded = _fold(word)
     best = ""

@@ -72,8 +72,8 @@ def _pack_answer(answer: tuple[bool | None, object]) -> bytes:
 
 
 def _end_with_parent(connection: Connection) -> None:
-    """End this process when the other end of the pipe is closed: work that hangs must not outlive a caller that was
-    killed."""
+    """Wait until the other end of the pipe is closed, and end this process then: work that hangs must not outlive a
+    caller that was killed. Runs on a thread of its own."""
     watched = select.poll()
     watched.register(connection.fileno(), 0)  # nothing but that the other end is closed
     watched.poll()

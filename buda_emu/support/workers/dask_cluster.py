@@ -51,10 +51,9 @@ def connect(address: str) -> Generator[Any, None, None]:
 
 @contextmanager
 def sense(address: str) -> Generator[None, None, None]:
-    """Raise HostError where the answer of the scheduler at `address` has not the form that Dask's code expects.
-
-    That code trusts it, so any exception may come of it: those of Python's own kinds are taken as this.
-    """
+    """Raise HostError in place of an exception by which Dask's code, in the block, stumbles over the answer of the
+    scheduler at `address`. That code trusts answers, so any of Python's own kinds counts; errors of this package,
+    OSError and MemoryError pass through."""
     try:
         yield
     except (BudaError, OSError, MemoryError):
@@ -147,7 +146,8 @@ class Cluster:
             self._client.unregister_worker_plugin(self._mark)
 
     def answers(self, items: Iterable[Any]) -> Generator[tuple[int, Answer], None, None]:
-        """Give the number and the answer of each item as it is done. Leaving the loop early closes the cluster."""
+        """Give the number and the answer of each item as it is done, `Lost` for one whose worker or scheduler was lost.
+        Leaving the loop early closes the cluster."""
         numbered = enumerate(items)
         limit = _AHEAD * max(1, self.slots)
         first = self._sent
@@ -158,7 +158,7 @@ class Cluster:
                 while waiting is not None and len(self._futures) < limit and not self._is_cut_off:
                     self.send(waiting[1])
                     waiting = next(numbered, None)
-                number = self._next()
+                number = self._await_done()
                 if number is not None:
                     yield number - first, self._answer(self._futures.pop(number))
                     continue
@@ -233,7 +233,7 @@ class Cluster:
 
         self._futures[number].add_done_callback(done)
 
-    def _next(self) -> int | None:
+    def _await_done(self) -> int | None:
         """Return the number of an item that is done, or None when the cluster has lost all its workers or its
         scheduler."""
         alone_since = None

@@ -41,7 +41,7 @@ class Process:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", _MODULE, str(number)],
-                pass_fds=(number, *_handed_over()),
+                pass_fds=(number, *_inherited_files()),
                 stdin=None if _is_file(0) else subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
             )
@@ -94,7 +94,7 @@ class Process:
         return self._process.wait()
 
 
-def _handed_over() -> list[int]:
+def _inherited_files() -> list[int]:
     """Return the descriptors of files that this process inherited: /dev/fd/63 must be the same file in a worker."""
     try:
         names = os.listdir("/proc/self/fd")  # noqa: PTH208 - numbers, not paths
@@ -177,10 +177,9 @@ class Pool:
         self.closed = False
 
     def answers(self, items: Iterable[Any]) -> Generator[tuple[int, Answer], None, None]:
-        """Give the number and the answer of each item as it is done. Leaving the loop early closes the pool.
-
-        Raises UnsupportedError or InternalError when no process can be started.
-        """
+        """Give the number and the answer of each item as it is done, `Lost` for one whose worker died or was late.
+        Leaving the loop early closes the pool. Raises UnsupportedError or InternalError when no process can be
+        started."""
         self._items = enumerate(items)
         self._next = None
         self._are_left = not self.closed
@@ -237,7 +236,8 @@ class Pool:
         self._answers.clear()
 
     def _start(self) -> bool:
-        """Start a process; return whether that was possible."""
+        """Start a process; return whether that was possible. A start that fails is reported as `_report_failed_start`
+        says."""
         try:
             process = Process(self._job)
         except OSError as error:  # no processes or no memory left
@@ -262,7 +262,7 @@ class Pool:
         return worker.since + self._timeout
 
     def _attend(self, worker: _Worker) -> None:
-        """Handle a message or the death of a worker, and give it the next item."""
+        """Handle a message or the death of a worker, and give it the next item after an answer."""
         try:
             if worker.started:
                 good, value = worker.process.receive()
@@ -275,7 +275,7 @@ class Pool:
                 worker.process.await_ready()
                 worker.started = self._any_started = True
         except (EOFError, OSError):
-            self._lost(worker)
+            self._handle_death(worker)
             return
         self._give(worker)
 
@@ -289,24 +289,24 @@ class Pool:
         worker.since = time.monotonic()
         worker.process.send(work_item, self._values)
 
-    def _lost(self, worker: _Worker) -> None:
+    def _handle_death(self, worker: _Worker) -> None:
         """Handle the death of a worker: its item is lost, or counts as one whose process could not start."""
         code = worker.process.end(grace=0.5)
         if not worker.started:
             self._workers.remove(worker)
             self._report_failed_start(f"could not start ({describe_exit_code(code)})", by_machine=code < 0)
             return
-        self._without(worker, "crashed", death_reason(code), time.monotonic() - worker.since)
+        self._remove_lost(worker, "crashed", death_reason(code), time.monotonic() - worker.since)
 
-    def _without(self, worker: _Worker, kind: Literal["crashed", "timeout"], text: str, seconds: float) -> None:
+    def _remove_lost(self, worker: _Worker, kind: Literal["crashed", "timeout"], text: str, seconds: float) -> None:
         """Remove a worker that is gone, and report its item as lost: `kind`, `text` and `seconds` are those of
         `Lost`."""
         self._workers.remove(worker)
         if worker.item is not None:
             self._answers.append((worker.item, Lost(kind, text, seconds)))
-        self._replace()
+        self._start_replacement()
 
-    def _replace(self) -> None:
+    def _start_replacement(self) -> None:
         """Start a process in place of one that is gone, if there are items for it."""
         if self._first is not None:
             self._start()
@@ -327,7 +327,7 @@ class Pool:
         if self._first is not None:
             self._answers.append((self._first[0], Lost("crashed", f"the worker process for it {how}", 0.0)))
             self._next = None
-        self._replace()
+        self._start_replacement()
 
     def _end_the_late(self) -> None:
         """End all workers that are past their deadline."""
@@ -335,7 +335,7 @@ class Pool:
         for worker in [worker for worker in self._workers if self._deadline(worker) <= current_time]:
             worker.process.end()
             if worker.started:
-                self._without(worker, "timeout", timeout_reason(self._timeout), current_time - worker.since)
+                self._remove_lost(worker, "timeout", timeout_reason(self._timeout), current_time - worker.since)
             else:
                 self._workers.remove(worker)
                 self._report_failed_start(f"did not start within {START_SECONDS:.0f} s", by_machine=True)

@@ -95,7 +95,7 @@ class JobPool:
                     again.append(number)
                     continue
                 retained.pop(number, None)
-                yield number, _result(number, answer, on_lost)
+                yield number, _result_or_raise(number, answer, on_lost)
         if again and not self._closed:
             yield from self._retry(again, retained)
 
@@ -107,7 +107,7 @@ class JobPool:
         """Work once more on the items whose workers died."""
         with closing(self._answers([items[number] for number in numbers])) as answers:
             for place, answer in answers:
-                yield numbers[place], _result(numbers[place], answer, None)
+                yield numbers[place], _result_or_raise(numbers[place], answer, None)
 
     def _answers(self, items: Iterable[Any]) -> Generator[tuple[int, Any], None, None]:
         """Yield number and answer of each item, from the processes of this machine or from the cluster."""
@@ -148,7 +148,7 @@ def _remember(items: Iterable[Any], memory: dict[int, Any]) -> Generator[Any, No
         yield work_item
 
 
-def _result(number: int, answer: Any, on_lost: OnLost | None) -> Any:
+def _result_or_raise(number: int, answer: Any, on_lost: OnLost | None) -> Any:
     """Return the result in an answer, or that of `on_lost` for an item that was lost. Raises the BudaError of the
     item."""
     if isinstance(answer, Lost):
@@ -321,7 +321,7 @@ class Actors:
         if self._cluster is not None:
             answer = self._cluster.answer_of(number, _FATE_SECONDS)
         else:
-            answer = _answer(self._processes[number])
+            answer = _await_answer(self._processes[number])
         if isinstance(answer, Lost):
             return answer.text
         if answer is None or answer[0]:
@@ -337,7 +337,7 @@ class Actors:
             self._cluster.close()
 
 
-def _answer(process: Process) -> Answer | None:
+def _await_answer(process: Process) -> Answer | None:
     """Return the answer of a process, or how it died; None where it has not ended within some seconds."""
     try:
         while process.connection.poll(_FATE_SECONDS):

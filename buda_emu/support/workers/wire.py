@@ -299,32 +299,33 @@ class _Writer:
         return _WRITERS.get(kind, _Writer.write_other)(self, value, shared)
 
     def write_map(self, value: Mapping[Any, Any], shared: bool) -> Any:
-        """Write a map as a list of its keys and a list of its values."""
+        """Return the form of a map: a list of its keys and a list of its values."""
         keys = [self.encode(key, False) for key in value]
         return ["dict", keys, [self.encode(part, shared) for part in value.values()]]
 
     def write_set(self, value: "set[Any] | frozenset[Any]", _shared: bool) -> Any:
-        """Write a set as a list of its members."""
+        """Return the form of a set: its members."""
         return [type(value).__name__, *(self.encode(part, False) for part in value)]
 
     def write_float(self, value: float, _shared: bool) -> Any:
-        """Write a float as the hexadecimal digits of its 8 bytes."""
+        """Return the form of a float: the hexadecimal digits of its 8 bytes."""
         return ["float", struct.pack("<d", value).hex()]
 
     def write_complex(self, value: complex, _shared: bool) -> Any:
-        """Write a complex number as the hexadecimal digits of its 16 bytes."""
+        """Return the form of a complex number: the hexadecimal digits of its 16 bytes."""
         return ["complex", struct.pack("<dd", value.real, value.imag).hex()]
 
     def write_range(self, value: range, _shared: bool) -> Any:
-        """Write a range as its start, stop and step."""
+        """Return the form of a range: its start, stop and step."""
         return ["range", value.start, value.stop, value.step]
 
     def write_bytes(self, value: Buffer, _shared: bool) -> Any:
-        """Write bytes as the number of their buffer."""
+        """Add bytes to the message as a buffer, and return their form: the number of the buffer."""
         return [type(value).__name__, self._add_buffer(memoryview(value).cast("B"))]
 
     def write_other(self, value: Any, shared: bool) -> Any:
-        """Write an array or number of numpy, an instance of a subclass of `str`, a path, an error or an object."""
+        """Return the form of an array or number of numpy, an instance of a subclass of `str`, a path, an error or an
+        object of a listed class. Raises TypeError for anything else."""
         if "numpy" in sys.modules and isinstance(value, (np.ndarray, np.generic)):
             return self._array(cast("Any", value))
         if isinstance(value, str):
@@ -339,7 +340,8 @@ class _Writer:
         return ["object", number, *(self.encode(part, shared) for part in listed.values(value, _UNSET))]
 
     def _text(self, value: str) -> Any:
-        """Write an instance of a subclass of `str`: with its class if that is listed, else as a text alone."""
+        """Return the form of an instance of a subclass of `str`: with its class if that is listed, else as a text
+        alone."""
         kind = type(value)
         if kind.__qualname__ not in NAMES.get(kind.__module__, "").split():
             return ["str", str(value)]
@@ -347,8 +349,8 @@ class _Writer:
         return ["text", number, str(value)]
 
     def _array(self, value: "np.ndarray[Any, Any] | np.generic") -> Any:
-        """Write an array as the number of its buffer, its dtype and its shape. Raises TypeError for other arrays than
-        plain ones."""
+        """Add an array to the message as a buffer, and return its form: number of the buffer, dtype and shape. Raises
+        TypeError for other arrays than plain ones."""
         if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
             raise TypeError(f"a {type(value).__name__} does not travel between workers")
         array = np.asarray(value, order="C")
@@ -396,7 +398,7 @@ class _Reader:
         if word == "unset":
             return _UNSET
         if word == "again":
-            return self._again(parts[0], shared)
+            return self._value_by_number(parts[0], shared)
         if word not in _READERS:
             raise ValueError(f"no value is a {word!r}")
         if not shared:
@@ -405,7 +407,7 @@ class _Reader:
         place = _Place(self, len(self.values) - 1)
         return place.put(_READERS[word](self, parts, place))
 
-    def _again(self, number: Any, shared: bool) -> Any:
+    def _value_by_number(self, number: Any, shared: bool) -> Any:
         """Return a value that was read before, by its number."""
         if not shared or type(number) is not int or not 0 <= number < len(self.values):
             raise ValueError("it names a value that is not there")
@@ -413,25 +415,25 @@ class _Reader:
             raise ValueError("a value is a part of itself")
         return self.values[number]
 
-    def _each(self, parts: Sequence[Any], place: "_Place") -> "list[Any]":
+    def _read_each(self, parts: Sequence[Any], place: "_Place") -> "list[Any]":
         """Return the values of several parts."""
         return [self.read(part, place.shared) for part in parts]
 
     def read_list(self, parts: Sequence[Any], place: "_Place") -> Any:
         """Read a list, to which its parts may refer."""
         result: list[Any] = place.put([])
-        result.extend(self._each(parts, place))
+        result.extend(self._read_each(parts, place))
         return result
 
     def read_tuple(self, parts: Sequence[Any], place: "_Place") -> Any:
         """Read a tuple."""
-        return tuple(self._each(parts, place))
+        return tuple(self._read_each(parts, place))
 
     def read_map(self, parts: Sequence[Any], place: "_Place") -> Any:
         """Read a dictionary from a list of keys and a list of values, which may refer to it."""
         result: dict[Any, Any] = place.put({})
         keys = [self.read(key, False) for key in parts[0]]
-        result.update(zip(keys, self._each(parts[1], place), strict=True))
+        result.update(zip(keys, self._read_each(parts[1], place), strict=True))
         return result
 
     def read_set(self, parts: Sequence[Any], _place: "_Place") -> Any:
@@ -495,12 +497,12 @@ class _Reader:
             raise TypeError("an error is no object")
         kind: Any = listed.kind
         if issubclass(kind, tuple):
-            values = self._each(parts[1:], place)
+            values = self._read_each(parts[1:], place)
             if len(values) != len(listed.fields):
                 raise ValueError(f"{listed.title} has {len(listed.fields)} fields")
             return cast("Any", tuple).__new__(kind, values)
         instance = place.put(object.__new__(kind))
-        listed.fill(instance, self._each(parts[1:], place), _UNSET)
+        listed.fill(instance, self._read_each(parts[1:], place), _UNSET)
         return instance
 
     def read_error(self, parts: Sequence[Any], place: "_Place") -> Any:
@@ -508,7 +510,7 @@ class _Reader:
         listed = self._class(parts[0])
         if not issubclass(listed.kind, BudaError):
             raise TypeError(f"{listed.title} is no error")
-        arguments, state = self._each(parts[1:], place)
+        arguments, state = self._read_each(parts[1:], place)
         error = listed.kind.__new__(listed.kind, *arguments)
         error.__dict__.update(state)
         return error
@@ -577,23 +579,24 @@ _PLACES: Final[dict[str, str]] = {}
 
 
 def local_path(path: str) -> str:
-    """Return the path of a job's file for this process: its own path on the machine that has it, else that of the
-    copy."""
+    """Return the path at which this process reads a job's file: `path` itself on the machine that has it, else that of
+    the copy (`look_in`)."""
     return _PLACES.get(path, path)
 
 
 def names(paths: Sequence[str]) -> dict[str, str]:
-    """Return the name of each file's copy. It keeps the suffix, by which kinds of files are recognised."""
+    """Return, by path, the file name of each file's copy: a number with the suffix of the file, by which kinds of files
+    are recognised."""
     return {path: f"{number}{PurePath(path).suffix}" for number, path in enumerate(paths)}
 
 
 def write(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Write the contents of files, by path, into a folder, which is made."""
+    """Write copies of files into a folder, which is made; `contents` holds their bytes by path."""
     folder.mkdir(parents=True, exist_ok=True)
     for path, name in names(list(contents)).items():
         (folder / name).write_bytes(contents[path])
 
 
 def look_in(folder: str, paths: Sequence[str]) -> None:
-    """Read the files of a job from copies in this folder from now on."""
+    """Let `local_path` return, from now on, the copies of these files in this folder."""
     _PLACES.update({path: str(Path(folder) / name) for path, name in names(paths).items()})
