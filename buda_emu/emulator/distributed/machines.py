@@ -435,10 +435,10 @@ def run_with_restarts(
     *,
     is_local: bool,
 ) -> R:
-    """Return the result of `work` on the machines that `make` returns; repeat it after each lost worker, `RESTARTS`
-    times at most. `work` begins with `SavedState.restore`. `tell` is called with a sentence about each restart;
-    `is_local`: workers write files where this process finds them. Raises what both raise, and the last
-    WorkerLostError."""
+    """Return the result of `work` on the machines that `make` returns. Where a worker is lost, machines are made again
+    and `work` is repeated, which begins with `SavedState.restore` and so goes on from the last snapshot; `RESTARTS`
+    times at most. `tell` is called with a sentence about each restart; `is_local`: workers write files where this
+    process finds them. Raises what both raise, and the last WorkerLostError."""
     with ExitStack() as stack:
         saved = SavedState(stack, is_local=is_local)
         for _ in range(RESTARTS):

@@ -209,7 +209,8 @@ class Entrance:
         self.close()
 
     def close(self) -> None:
-        """Hang up on all peers that `next_guest` has not returned."""
+        """Stop listening, and close the connections of all peers that `next_guest` has not returned yet, admitted or
+        not."""
         with self._lock:
             self._closed = True
         self._hang_up_on_late(float("inf"))

@@ -447,7 +447,9 @@ class Archive:
 
 
 def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
-    """Read the directory of a tar or zip (magic PK 03 04, NETLIST 8). Raises ImageError, OSError."""
+    """Read the member list of a tar or zip archive (a zip begins with PK 03 04, NETLIST 8); no content is unpacked.
+    Raises ImageError for a file that is no archive, is packed by another program, is empty, holds a name twice, or is
+    beyond `limits`; OSError where the file cannot be opened."""
     place = Place(os.fspath(path))
     with _open_regular_file(place) as stream:
         state = FileState.of(stream.fileno())
@@ -481,8 +483,9 @@ def _open_regular_file(place: Place) -> IO[bytes]:
 
 
 def _inflate(stream: IO[bytes], member: Member, at: Place) -> bytes:
-    """Unpack a deflated member, at most one byte more than it states. Raises ImageError for data that deflate did not
-    write."""
+    """Return the content of a deflated member, unpacked from `stream`, which stands at its packed data. Raises
+    ImageError for data that deflate did not write, that ends too early or too late, or that unpacks to more than the
+    size that the archive states."""
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
     data = bytearray()
     left = member.stored

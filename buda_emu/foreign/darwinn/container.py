@@ -75,8 +75,8 @@ def unwrap(data: memoryview) -> Container:
         message = f"the model has no {CUSTOM_CODE}: it was not compiled for the Edge TPU"
         return Container((("D001", ByteOffset(model.at, "Model"), message),), model=model)
     operator, graph = location
-    names = [_names(graph, indices) for indices in (operator.inputs, operator.outputs)]
-    return _options(data, operator, model, names[0], names[1])
+    names = [_tensor_names(graph, indices) for indices in (operator.inputs, operator.outputs)]
+    return _read_options(data, operator, model, names[0], names[1])
 
 
 def _custom_operators(model: tflite.Model) -> Iterator[tuple[tflite.Operator, tflite.SubGraph]]:
@@ -99,7 +99,7 @@ def _check_operator_codes(graph: tflite.SubGraph, count: int) -> None:
             raise IndexError(f"operator {number} has code {operator.opcode_index} of {count}")
 
 
-def _names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, ...]:
+def _tensor_names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, ...]:
     """Return the names of the tensors at `indices` of a graph: "" for a tensor without a name, `tensor N` for an
     index that no tensor has."""
     tensors = graph.tensors or ()
@@ -112,7 +112,7 @@ def _names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, 
     return tuple(names)
 
 
-def _options(
+def _read_options(
     data: memoryview, operator: tflite.Operator, model: tflite.Model, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> Container:
     """Read the package from the FlexBuffer map in the operator's custom options (DARWINN 1). `inputs` and `outputs`
@@ -136,9 +136,9 @@ def _options(
         at, raw = (values[_PACKAGE].string() if _PACKAGE in values else None) or (0, b"")
         if not raw:
             return no_package("key 4, the package, is absent, no string or empty")
-        version = _integer(values, _VERSION)
-        preference = _integer(values, _PREFERENCE)
-        chips, packages = _chips(values)
+        version = _integer_option(values, _VERSION)
+        preference = _integer_option(values, _PREFERENCE)
+        chips, packages = _read_chips(values)
     except flexbuffer.TruncatedError as error:
         return no_package(f"the custom options are cut: {error}")
     except ValueError as error:
@@ -155,7 +155,7 @@ def _options(
     return Container(findings=tuple(findings), raw=memoryview(raw), offset=start + at, custom_op=op, model=model)
 
 
-def _integer(values: dict[bytes, flexbuffer.FlexValue], key: bytes) -> int | None:
+def _integer_option(values: dict[bytes, flexbuffer.FlexValue], key: bytes) -> int | None:
     """Return the integer that the options hold under a key; None where the key is absent or its value is no
     integer."""
     if key in values:
@@ -163,7 +163,7 @@ def _integer(values: dict[bytes, flexbuffer.FlexValue], key: bytes) -> int | Non
     return None
 
 
-def _chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] | None, int]:
+def _read_chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] | None, int]:
     """Return the chips of key 6 and the number of packages. Without key 6 the driver does not look at key 7.
 
     Raises ValueError where key 6 is not a list of chips, one for each package.

@@ -81,20 +81,23 @@ def tree(example: Example) -> dict[str, Any]:
     that runs."""
     grid = example.grid * example.grid * example.channels
     layers = {
-        "input_layers": [_layer("image", example.size, example.size, _COLOURS, example.size * example.size * _COLOURS)],
+        "input_layers": [
+            _layer_tree("image", example.size, example.size, _COLOURS, example.size * example.size * _COLOURS)
+        ],
         "output_layers": [
-            _layer("grid", example.grid, example.grid, example.channels, grid) | _output(_rows_in_two_tiles(example)),
-            _layer("scores", 1, 1, _SCORES, 12) | _output(None),
+            _layer_tree("grid", example.grid, example.grid, example.channels, grid)
+            | _output_part(_rows_in_two_tiles(example)),
+            _layer_tree("scores", 1, 1, _SCORES, 12) | _output_part(None),
         ],
     }
     image = example.size * example.size * _COLOURS
     transfers = [
         _chunk_hint(),
-        _transfer("INPUT_ACTIVATION", "image", 0, image // 2),
-        _transfer("INPUT_ACTIVATION", "image", image // 2, image - image // 2),
-        _transfer("OUTPUT_ACTIVATION", "grid", 0, grid),
-        _transfer("OUTPUT_ACTIVATION", "scores", 0, 12),
-        _interrupt(),
+        _transfer_hint("INPUT_ACTIVATION", "image", 0, image // 2),
+        _transfer_hint("INPUT_ACTIVATION", "image", image // 2, image - image // 2),
+        _transfer_hint("OUTPUT_ACTIVATION", "grid", 0, grid),
+        _transfer_hint("OUTPUT_ACTIVATION", "scores", 0, 12),
+        _interrupt_hint(),
     ]
     fields = [
         ("PARAMETER", None),
@@ -102,11 +105,11 @@ def tree(example: Example) -> dict[str, Any]:
         ("OUTPUT_ACTIVATION", "grid"),
         ("OUTPUT_ACTIVATION", "scores"),
     ]
-    runs = _executable(example, "EXECUTION_ONLY", "model", fields, 4096) | layers
+    runs = _executable_tree(example, "EXECUTION_ONLY", "model", fields, 4096) | layers
     runs |= {"dma_hints": {"hints": transfers, "fully_deterministic": True}, "estimated_cycles_64bit": example.cycles}
     parameters = example.parameters()
-    caches = _executable(example, "PARAMETER_CACHING", "Unknown", fields[:1], 512) | {"parameters": parameters}
-    hints = [_chunk_hint(), _transfer("PARAMETER", None, 0, len(parameters)), _interrupt()]
+    caches = _executable_tree(example, "PARAMETER_CACHING", "Unknown", fields[:1], 512) | {"parameters": parameters}
+    hints = [_chunk_hint(), _transfer_hint("PARAMETER", None, 0, len(parameters)), _interrupt_hint()]
     caches |= {"dma_hints": {"hints": hints, "fully_deterministic": True}}
     return {
         "min_runtime_version": 13,
@@ -117,7 +120,7 @@ def tree(example: Example) -> dict[str, Any]:
     }
 
 
-def _executable(
+def _executable_tree(
     example: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int
 ) -> dict[str, Any]:
     """Return the tree of an executable of type `kind` with one chunk of `size` bytes of noise. In the chunk, both
@@ -131,7 +134,7 @@ def _executable(
             first, shift = divmod(bit, 8)
             word = int.from_bytes(code[first : first + 5], "little") & ~(0xFFFF_FFFF << shift)
             code[first : first + 5] = word.to_bytes(5, "little")
-            offsets.append({"meta": _meta(address, layer) | {"position": position}, "offset_bit": bit})
+            offsets.append({"meta": _meta_tree(address, layer) | {"position": position}, "offset_bit": bit})
     return {
         "name": name,
         "batch_size": 1,
@@ -143,14 +146,14 @@ def _executable(
     }
 
 
-def _meta(address: str, layer: str | None) -> dict[str, Any]:
+def _meta_tree(address: str, layer: str | None) -> dict[str, Any]:
     """Return the base address that a field or transfer is about, and the name of its layer."""
     return {"desc": f"BASE_ADDRESS_{address}", "name": layer or ""}
 
 
-def _transfer(address: str, layer: str | None, offset: int, size: int) -> dict[str, Any]:
+def _transfer_hint(address: str, layer: str | None, offset: int, size: int) -> dict[str, Any]:
     """Return the DMA hint of a transfer of some bytes of a layer, or of the parameters, for a base address."""
-    hint = {"meta": _meta(address, layer), "offset_in_bytes": offset, "size_in_bytes": size}
+    hint = {"meta": _meta_tree(address, layer), "offset_in_bytes": offset, "size_in_bytes": size}
     if address.startswith("OUTPUT"):
         direction = "OUTFEED"
     else:
@@ -163,12 +166,12 @@ def _chunk_hint() -> dict[str, Any]:
     return {"any_hint_type": "InstructionHint", "any_hint": {"instruction_chunk_index": 0}}
 
 
-def _interrupt() -> dict[str, Any]:
+def _interrupt_hint() -> dict[str, Any]:
     """Return the DMA hint of the interrupt that ends a run."""
     return {"any_hint_type": "InterruptHint", "any_hint": {"type": "SCALAR_CORE_INT_0"}, "direction": "OUTFEED"}
 
 
-def _layer(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:
+def _layer_tree(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:
     """Return the tree of an input of y * x * z values that takes `size` bytes."""
     numerics = {"zero_point": _ZEROS[name], "dequantization_factor": _SCALES[name]}
     return {
@@ -183,7 +186,7 @@ def _layer(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:
     }
 
 
-def _output(layout: Mapping[str, Any] | None) -> dict[str, Any]:
+def _output_part(layout: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the part of a layer's tree that makes it an output; `layout` is None for a 1-D output."""
     return {"any_layer_type": "OutputLayer", "any_layer": {"layout": layout}}
 

@@ -26,8 +26,8 @@ def to_device(layer: Layer, array: Any) -> bytes:
 
     `array` holds the layer's elements in any shape, or their bytes. Raises HostError for another number of bytes.
     """
-    element = _element(layer)
-    data = np.frombuffer(_bytes(array), np.uint8)
+    element = _checked_element_type(layer)
+    data = np.frombuffer(_as_bytes(array), np.uint8)
     actual = layer.actual_bytes
     padded = _device_bytes(layer)
     if len(data) != actual:
@@ -47,13 +47,13 @@ def relayout(layer: Layer, raw: Buffer) -> Array:
     the lengths of the layer's shape. The type is the layer's; bfloat stays bits (uint16). Raises HostError for another
     number of bytes, and PackageError for a layer whose maps or slices are wrong.
     """
-    element = _element(layer)
+    element = _checked_element_type(layer)
     padded = _device_bytes(layer)
-    data = np.frombuffer(_bytes(raw), np.uint8)
+    data = np.frombuffer(_as_bytes(raw), np.uint8)
     if len(data) != padded:
         raise HostError(f"output {layer.name!r} has {padded} bytes, not {len(data)}")
     words = np.frombuffer(data[: padded - padded % element.size].tobytes(), _word_dtype(element))
-    values = words[_index(layer)]
+    values = words[_element_places(layer)]
     return _flip_signs(np.ascontiguousarray(values), element).view(element.dtype)
 
 
@@ -62,10 +62,10 @@ def unrelayout(layer: Layer, array: Any, fill: int = 0) -> bytes:
 
     Bytes that hold no element are `fill`. Raises HostError for another number of bytes.
     """
-    element = _element(layer)
+    element = _checked_element_type(layer)
     padded = _device_bytes(layer)
-    index = _index(layer)
-    data = _bytes(array)
+    index = _element_places(layer)
+    data = _as_bytes(array)
     if len(data) != index.size * element.size:
         raise HostError(f"output {layer.name!r} has {index.size * element.size} bytes of elements, not {len(data)}")
     values = _flip_signs(np.frombuffer(data, _word_dtype(element)).reshape(index.shape), element)
@@ -83,7 +83,7 @@ def dequantize(layer: Layer, array: Any) -> NDArray[np.float32]:
 
     Raises PackageError for a layer without quantisation.
     """
-    element = _element(layer)
+    element = _checked_element_type(layer)
     if layer.numerics is None:
         raise PackageError(f"layer {layer.name!r} has no quantisation (D074)")
     factor = np.float32(layer.numerics.dequantization_factor)
@@ -107,23 +107,23 @@ def host_shape(layer: Layer) -> tuple[int, ...]:
     return (layer.execution_count_per_inference, *shape)
 
 
-def _index(layer: Layer) -> NDArray[np.int64]:
-    """Return the place on the device, counted in elements, of every element of the host's array. Raises
-    UnsupportedError for an array of more than 2^30 elements."""
-    element = _element(layer)
+def _element_places(layer: Layer) -> NDArray[np.int64]:
+    """Return the place on the device, counted in elements, of every element of an output's array on the host. Raises
+    PackageError for a wrong layout, UnsupportedError for an array of more than 2^30 elements."""
+    element = _checked_element_type(layer)
     if prod(host_shape(layer)) > _MOST_BYTES:
         raise UnsupportedError(f"layer {layer.name!r} has {prod(host_shape(layer))} elements")
     if layer.slices is not None:
-        return _slice_index(layer, element)
+        return _slice_places(layer, element)
     if layer.y_dim == layer.x_dim == 1:
-        return _vector_index(layer, element)
-    return _layout_index(layer, element)
+        return _vector_places(layer, element)
+    return _layout_places(layer, element)
 
 
-def _vector_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
-    """Return the index (see `_index`) of a 1-D output, whose executions follow each other at multiples of
-    `size_bytes`. Raises PackageError for a size that does not hold the elements, UnsupportedError for one that
-    splits an element."""
+def _vector_places(layer: Layer, element: ElementType) -> NDArray[np.int64]:
+    """Return the place on the device, in elements, of every element of a 1-D output, whose executions follow each other
+    at multiples of `size_bytes`. Raises PackageError for a size that does not hold the elements, UnsupportedError for
+    one that splits an element."""
     executions = layer.execution_count_per_inference
     if layer.size_bytes < layer.z_dim * element.size:
         raise PackageError(f"layer {layer.name!r}: {layer.size_bytes} bytes do not hold its elements (D072)")
@@ -133,9 +133,10 @@ def _vector_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
     return index.reshape(host_shape(layer)).astype(np.int64)
 
 
-def _layout_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
-    """Return the index (see `_index`) of a 3-D output by the six maps of its layout (DARWINN 7). Raises
-    PackageError for maps that are too short or lead out of the output, UnsupportedError for several executions."""
+def _layout_places(layer: Layer, element: ElementType) -> NDArray[np.int64]:
+    """Return the place on the device, in elements, of every element of a 3-D output, by the six maps of its layout
+    (DARWINN 7). Raises PackageError for maps that are too short or lead out of the output, UnsupportedError for several
+    executions."""
     if layer.execution_count_per_inference != 1:
         raise UnsupportedError(f"layer {layer.name!r}: several executions of a layer with a layout")
     if layer.output is not None:
@@ -175,9 +176,9 @@ def _checked_slices(
         yield layout.shape.dimension or (), layout.stride or (), offsets[number]
 
 
-def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
-    """Return the index (see `_index`) of a sliced output: each slice is a box of the shape with an offset and
-    strides (DARWINN 7). Raises PackageError where slices are wrong or leave elements out."""
+def _slice_places(layer: Layer, element: ElementType) -> NDArray[np.int64]:
+    """Return the place on the device, in elements, of every element of a sliced output: each slice is a box of the
+    shape with an offset and strides (DARWINN 7). Raises PackageError where slices are wrong or leave elements out."""
     shape: tuple[tuple[int, int], ...] = ()
     if layer.shape is not None:
         shape = tuple(layer.shape.dimension or ())
@@ -205,7 +206,7 @@ def _places_in_box(box: Sequence[tuple[int, int]], strides: Sequence[int], first
     return places
 
 
-def _element(layer: Layer) -> ElementType:
+def _checked_element_type(layer: Layer) -> ElementType:
     """Return the type of a layer's elements. Raises PackageError for an unknown type and for a layer without
     elements, UnsupportedError for more than 1 GiB."""
     if layer.element is None:
@@ -228,14 +229,15 @@ def _word_dtype(element: ElementType) -> str:
 
 
 def _flip_signs(values: Array, element: ElementType) -> Array:
-    """Flip the sign bit of every element of a signed type (DARWINN 7); other types are returned unchanged."""
+    """Return the values with the sign bit of every element of a signed type flipped (DARWINN 7); those of other types
+    are returned unchanged."""
     if not element.signed:
         return values
     word, sign = _SIGN[element.size]
     return (np.ascontiguousarray(values).view(word) ^ word(sign)).view(values.dtype)
 
 
-def _bytes(data: Any) -> bytes:
+def _as_bytes(data: Any) -> bytes:
     """Return the bytes of an array in C order; bytes are returned unchanged."""
     if isinstance(data, bytes):
         return data

@@ -62,7 +62,7 @@ def _link_chunk(number: int, executable: Executable, addresses: Addresses) -> by
             )
         if field.meta is None:
             continue
-        address = _address(field.meta, addresses, number)
+        address = _base_address(field.meta, addresses, number)
         if address is None:
             continue
         if field.meta.position not in (LOWER, UPPER):
@@ -73,7 +73,7 @@ def _link_chunk(number: int, executable: Executable, addresses: Addresses) -> by
 
 
 def _replace_bits(code: bytearray, offset: int, half: int) -> None:
-    """Replace the 32 bits at a bit offset, which need not be a multiple of 8."""
+    """Replace the 32 bits of `code` at a bit offset, which need not be a multiple of 8, by `half`, in place."""
     first, shift = divmod(offset, 8)
     length = (_BITS + shift + 7) // 8
     bits = int.from_bytes(code[first : first + length], "little")
@@ -81,9 +81,9 @@ def _replace_bits(code: bytearray, offset: int, half: int) -> None:
     code[first : first + length] = bits.to_bytes(length, "little")
 
 
-def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
-    """Return the base address that a field is for; None where none was passed. Raises PackageError, with the number
-    of the `chunk`, for a batch without an address."""
+def _base_address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
+    """Return the base address that a field is for; None where none was passed. `chunk` is the number of the field's
+    chunk, for messages. Raises PackageError for a batch without an address."""
     if meta.desc == PARAMETER:
         return addresses.get("parameter")
     if meta.desc == SCRATCH:
@@ -147,7 +147,7 @@ def wrap(
     """
     main = load(package).main
     states = {f"{layer.name}{VARIABLE_SUFFIX}" for layer in main.inputs}
-    inputs = [layer for layer in main.inputs if f"{layer.name}{VARIABLE_SUFFIX}" not in _names(main.outputs)]
+    inputs = [layer for layer in main.inputs if f"{layer.name}{VARIABLE_SUFFIX}" not in _layer_names(main.outputs)]
     outputs = [layer for layer in main.outputs if layer.name not in states]
     values: dict[str, flexbuffer.Plain] = {"1": version, "4": package, "5": execution_preference}
     if chips is not None:
@@ -156,7 +156,7 @@ def wrap(
     ends = numbers[: len(inputs)], numbers[len(inputs) :]
     operator = tflite.Operator(inputs=ends[0], outputs=ends[1], custom_options=flexbuffer.write_map(values))
     graph = tflite.SubGraph(
-        tensors=tuple(_tensor(layer) for layer in (*inputs, *outputs)),
+        tensors=tuple(_host_tensor(layer) for layer in (*inputs, *outputs)),
         inputs=ends[0],
         outputs=ends[1],
         operators=(operator,),
@@ -168,12 +168,12 @@ def wrap(
     return write(model, tflite.IDENTIFIER)
 
 
-def _names(layers: Sequence[Layer]) -> set[str | None]:
+def _layer_names(layers: Sequence[Layer]) -> set[str | None]:
     """Return the names of layers."""
     return {layer.name for layer in layers}
 
 
-def _tensor(layer: Layer) -> tflite.Tensor:
+def _host_tensor(layer: Layer) -> tflite.Tensor:
     """Return the tensor that a layer is in the host's model. Raises UnsupportedError for a type that TFLite does not
     have."""
     kinds = {name: number for number, name in tflite.TENSOR_TYPES.items()}

@@ -68,7 +68,8 @@ class Reading:
 
 
 def contents(source: Source, path: str = "") -> tuple[bytes, str]:
-    """Return the bytes of a file or of an object in memory, and a name for them. Raises OSError."""
+    """Return the bytes of a file or of an object in memory, and a name for them: `path`, or else the file's own. Raises
+    OSError for a file that cannot be read."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), path
     return read_whole(source), path or os.fspath(source)
@@ -97,8 +98,8 @@ def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
         report("D011", ByteOffset(error.offset, "Package"), f"the package does not verify: {error}")
         return Reading(tuple(diagnostics), None)
     _check_versions(table, runtime, report)
-    content = _executables(raw, base, table, report)
-    parts = _parts(raw, base, table)
+    content = _read_executables(raw, base, table, report)
+    parts = _read_parts(raw, base, table)
     if content is None and not (table.virtual_chip_id == MULTI_CHIP and parts):
         return Reading(tuple(diagnostics), None)
     executables, places, unread = content or ((), (), 0)
@@ -122,9 +123,9 @@ Reporter: TypeAlias = Callable[[str, ByteOffset, str], None]
 _Content: TypeAlias = tuple[tuple[Executable, ...], tuple[tuple[int, int, int], ...], int]
 
 
-def _executables(raw: memoryview, base: int, table: PackageTable, report: Reporter) -> _Content | None:
+def _read_executables(raw: memoryview, base: int, table: PackageTable, report: Reporter) -> _Content | None:
     """Return the executables, `Package.places` and the number of executables that were not read; None where no
-    executable can be read. `base` is the offset of the package, `raw`, in the file."""
+    executable can be read. Problems go to `report`. `base` is the offset of the package, `raw`, in the file."""
     multi = table.serialized_multi_executable
     if not multi:
         message = f"the multi-executable is {'absent' if multi is None else 'empty'}"
@@ -173,7 +174,7 @@ def _check_versions(table: PackageTable, runtime: int, report: Reporter) -> None
         report("D014", ByteOffset(table.at, "Package.virtual_chip_id"), "a package for several chips")
 
 
-def _parts(raw: memoryview, base: int, table: PackageTable) -> tuple[Package, ...]:
+def _read_parts(raw: memoryview, base: int, table: PackageTable) -> tuple[Package, ...]:
     """Return the packages for single chips, as far as they can be read: they need not verify (DARWINN 2). `base` is
     the offset of the package, `raw`, in the file."""
     packages: list[Package] = []
@@ -184,7 +185,7 @@ def _parts(raw: memoryview, base: int, table: PackageTable) -> tuple[Package, ..
                 root = read(PackageTable, part, at)
             except Malformed:
                 continue
-            executables, places, unread = _executables(part, at, root, _report_nothing) or ((), (), 0)
+            executables, places, unread = _read_executables(part, at, root, _report_nothing) or ((), (), 0)
             packages.append(Package(bytes(part), root, executables, unread=unread, places=places, offset=at))
     return tuple(packages)
 

@@ -193,12 +193,12 @@ def accesses_of(
         if dma is None:
             caching = packages[number].caching
             if kind == "inference" and caching is not None and caching.parameter_bytes:
-                space = _parameters(number)
+                space = _parameter_space(number)
                 accesses.append(
                     Access(task=step.task, space=space, address=0, size=caching.parameter_bytes, writes=False)
                 )
             continue
-        space = _space(dma.kind, dma.name, request, number, kind, dma.batch)
+        space = _memory_space(dma.kind, dma.name, request, number, kind, dma.batch)
         if dma.size <= 0 or space is None:
             continue
         if dma.kind == "input":
@@ -208,12 +208,12 @@ def accesses_of(
     return accesses, sorted(written)
 
 
-def _parameters(package: int) -> str:
+def _parameter_space(package: int) -> str:
     """Return the name of the memory space that holds a package's cached parameters."""
     return f"{ON_DEVICE}package {package} on the device"
 
 
-def _space(
+def _memory_space(
     kind: str, name: str | int | None, request: int, package: int, executable: str, batch: int | None
 ) -> str | None:
     """Return the name of the memory that a DMA of `kind` touches; None for memory that nothing else touches:
@@ -224,7 +224,7 @@ def _space(
     if kind in ("scratch_in", "scratch_out"):
         return f"scratch of package {package}, {executable}"
     if kind == "parameters" and executable == "caching":
-        return _parameters(package)
+        return _parameter_space(package)
     return None
 
 
@@ -326,7 +326,7 @@ class _Run:
             Wait(number, count, takes=False) for number, count in zip(self._ended, self._counts, strict=True) if count
         ]
 
-    def _add(
+    def _add_task(
         self, unit: int, ns: int, waits: list[Wait], label: str, signals: tuple[tuple[int, int], ...] = ()
     ) -> None:
         """Add a task of `ns` nanoseconds to a unit. It waits for `waits` and for the fences before it, and signals
@@ -347,20 +347,20 @@ class _Run:
         else:
             name = f" {short_line(str(dma.name))}"
         unit = _TO_HOST if dma.kind in TO_HOST else _TO_DEVICE
-        self._add(unit, ns, waits, f"{dma.kind}{name}, {dma.size} bytes at {dma.offset}")
+        self._add_task(unit, ns, waits, f"{dma.kind}{name}, {dma.size} bytes at {dma.offset}")
 
     def compute(self, ns: int) -> Wait:
         """Add the one task of computing and return the wait for its end."""
-        self._add(_TPU, ns, self._all_before(), "compute")
+        self._add_task(_TPU, ns, self._all_before(), "compute")
         return Wait(self._ended[_TPU], self._counts[_TPU], takes=False)
 
     def fence(self) -> None:
-        """Make everything after wait for everything before."""
+        """Make every task that is added from now on wait for all that the executable has so far."""
         self._fenced = self._all_before()
 
     def end(self) -> Wait:
         """Add the task without length that ends the executable and return the wait for it."""
-        self._add(_TPU, 0, self._all_before(), "done", ((self._done, 1),))
+        self._add_task(_TPU, 0, self._all_before(), "done", ((self._done, 1),))
         return Wait(self._done, 1, takes=False)
 
 
@@ -464,7 +464,7 @@ class _Log:
         dmas = _descriptors_of(executable, self._descriptors, self._assumptions, request, number)
         if len(self.tasks.schedule) + len(dmas) > _MOST_TASKS:
             raise HostError(f"the requests take more than {_MOST_TASKS:,} steps: replay fewer")
-        _count(self.bytes, dmas, kind, self._assumptions)
+        _count_bytes(self.bytes, dmas, kind, self._assumptions)
         tasks = self.tasks.add(f"request {request} {kind}", dmas, executable.cycles)
         self.unknown_compute += tasks.compute_ns is None
         for task, dma in tasks.steps:
@@ -497,7 +497,7 @@ def _descriptors_of(
     return dmas
 
 
-def _count(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assumptions: Assumptions) -> None:
+def _count_bytes(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assumptions: Assumptions) -> None:
     """Add the bytes of an executable's DMAs to the totals by kind. `kind`, "caching" or "inference", tells cached
     parameters from streamed ones."""
     for dma in dmas:

@@ -36,20 +36,20 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
         compiler = f", compiled by {summary.compiler_version!r}"
     else:
         compiler = ""
-    yield f"minimum runtime  {summary.min_runtime_version}{compiler}{_chips(summary)}"
+    yield f"minimum runtime  {summary.min_runtime_version}{compiler}{_chips_text(summary)}"
     if summary.wrapped:
-        yield f"left on the CPU  before: {_operators(summary.cpu_operators_before)}"
-        yield f"                 after:  {_operators(summary.cpu_operators_after)}"
+        yield f"left on the CPU  before: {_describe_operators(summary.cpu_operators_before)}"
+        yield f"                 after:  {_describe_operators(summary.cpu_operators_after)}"
     if summary.parts:
         yield f"several chips    {plural(summary.parts, 'package')} for single chips, which the driver refuses"
         return
     yield from _lines_of_bytes(summary)
     yield ""
     heads = ("executable", "chunks", "instr. bytes", "param. bytes", "est. cycles", "hints", "scratch", "token")
-    yield table(heads, map(_executable, summary.executables), right=(1, 2, 3, 4))
+    yield table(heads, map(_executable_cells, summary.executables), right=(1, 2, 3, 4))
     yield ""
     heads = ("layer", "y x z", "type", "scale", "zero point", "bytes", "on device", "name")
-    yield table(heads, map(_layer, summary.layers[:_MOST_LAYERS]), right=(3, 4, 5, 6))
+    yield table(heads, map(_layer_cells, summary.layers[:_MOST_LAYERS]), right=(3, 4, 5, 6))
     if len(summary.layers) > _MOST_LAYERS:
         yield f"... and {len(summary.layers) - _MOST_LAYERS} more; --json lists all"
 
@@ -62,10 +62,10 @@ def _lines_of_bytes(summary: Summary) -> Iterator[str]:
     if not summary.complete_dma_list:
         limits = ", as far as the DMA list goes, which is not complete"
     yield f"per inference    {summary.input_bytes:,} bytes in, {summary.output_bytes:,} bytes out{limits}"
-    yield f"switch to it     {_switch(summary)}"
+    yield f"switch to it     {_describe_switch(summary)}"
 
 
-def _executable(executable: ExecutableSummary) -> tuple[str, ...]:
+def _executable_cells(executable: ExecutableSummary) -> tuple[str, ...]:
     """Return the cells of an executable's row in the table that `inspect` prints."""
     return (
         executable.kind,
@@ -79,7 +79,7 @@ def _executable(executable: ExecutableSummary) -> tuple[str, ...]:
     )
 
 
-def _layer(layer: LayerSummary) -> tuple[str, ...]:
+def _layer_cells(layer: LayerSummary) -> tuple[str, ...]:
     """Return the cells of a layer's row in the table that `inspect` prints; a long name is cut."""
     if layer.scale is None:
         scale = "-"
@@ -104,21 +104,21 @@ def _layer(layer: LayerSummary) -> tuple[str, ...]:
     )
 
 
-def _chips(summary: Summary) -> str:
+def _chips_text(summary: Summary) -> str:
     """Return the chip ids as the end of the line about the runtime version; "" where the package names none."""
     if not summary.chips:
         return ""
     return f", chip ids {', '.join(map(str, summary.chips))}"
 
 
-def _operators(names: tuple[str, ...]) -> str:
+def _describe_operators(names: tuple[str, ...]) -> str:
     """Describe the operators that the compiler left on the CPU: each name once, with its count where that is above
     1."""
     counts = Counter(map(short_line, names))
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items()) or "nothing"
 
 
-def _switch(summary: Summary) -> str:
+def _describe_switch(summary: Summary) -> str:
     """Describe the cost of the first request after one of another model: the bytes that are moved besides, and the
     time that takes over USB 3 and USB 2."""
     if not summary.switch_bytes:
@@ -170,7 +170,7 @@ def _request_rows(replay: "Replay") -> list[tuple[str, ...]]:
             "yes" if number in cached else "",
             " ".join(map(str, evicted.get(number, ()))),
             f"{replay.outcomes[number].resident:,}",
-            *_times(replay, number, starts),
+            *_time_cells(replay, number, starts),
         )
         for number, package in list(enumerate(replay.requests))[:_MOST_REQUESTS]
     ]
@@ -200,7 +200,7 @@ def hazard_lines(replay: "Replay") -> Iterator[str]:
         yield f"warning: and {len(hazards) - _MOST_HAZARDS} more of that kind; --json lists all"
 
 
-def _times(replay: "Replay", number: int, starts: dict[int, int]) -> tuple[str, str]:
+def _time_cells(replay: "Replay", number: int, starts: dict[int, int]) -> tuple[str, str]:
     """Return start and end of request `number` in ms as cells, "-" where neither a link nor a clock is assumed.
     `starts` are in ns, by request."""
     if replay.assumptions.link is None and replay.assumptions.frequency_hz is None:

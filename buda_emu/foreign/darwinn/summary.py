@@ -94,8 +94,8 @@ def summarise(package: Package) -> Summary:
         output_bytes=_transfer_bytes(main, OUTPUT),
         complete_dma_list=main is not None and main.fully_deterministic,
         switch_bytes=_instruction_bytes(caching) + _transfer_bytes(caching, PARAMETER),
-        executables=tuple(map(_executable, package.executables)),
-        layers=tuple(_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (),
+        executables=tuple(map(_summarise_executable, package.executables)),
+        layers=tuple(_summarise_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (),
         parts=len(package.parts),
     )
 
@@ -146,7 +146,7 @@ def _instruction_bytes(executable: Executable | None) -> int:
     return sum(len(executable.chunks[n].bitstream or b"") for n in numbers if 0 <= n < len(executable.chunks))
 
 
-def _executable(executable: Executable) -> ExecutableSummary:
+def _summarise_executable(executable: Executable) -> ExecutableSummary:
     """Return the figures of an executable for the summary."""
     return ExecutableSummary(
         kind=executable.kind,
@@ -163,7 +163,7 @@ def _executable(executable: Executable) -> ExecutableSummary:
     )
 
 
-def _layer(layer: Layer) -> LayerSummary:
+def _summarise_layer(layer: Layer) -> LayerSummary:
     """Return the figures of a layer for the summary, with the zero point as the host sees it."""
     element = layer.element
     numerics = layer.numerics

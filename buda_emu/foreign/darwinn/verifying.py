@@ -140,7 +140,7 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
         outputs = [tensor_name(name, twin.graph) for name in pairing.outputs]
         operations = twin.between(pairing.inputs, outputs)
     blobs = [bytes(executable.parameters) for executable in package.executables if executable.parameters]
-    have = sum((_counts(blob) for blob in blobs), np.zeros(256, np.int64))
+    have = sum((_count_bytes(blob) for blob in blobs), np.zeros(256, np.int64))
     need = _weight_counts(twin.graph, operations)
     heads = _bias_heads(twin.graph, operations)
     return Verification(
@@ -169,13 +169,14 @@ def _require_runnable_twin(model: "Twin | Source") -> Twin:
 
 
 def _weight_counts(graph: Graph, operations: list[Operation]) -> NDArray[Any]:
-    """Count the bytes of 8-bit constants by their value on the device, which flips the sign bit of int8."""
+    """Return how often each value occurs among the bytes of the 8-bit constants that operators read, as the device
+    holds them: it flips the sign bit of int8."""
     counts = np.zeros(256, np.int64)
     for number in _tensors_read(operations):
         tensor = graph.tensors[number]
         if tensor.constant is None or tensor.is_variable or tensor.type not in _EIGHT_BITS:
             continue
-        tensor_counts = _counts(tensor.constant.tobytes())
+        tensor_counts = _count_bytes(tensor.constant.tobytes())
         counts += np.roll(tensor_counts, 128) if tensor.type == "int8" else tensor_counts
     return counts
 
@@ -183,14 +184,14 @@ def _weight_counts(graph: Graph, operations: list[Operation]) -> NDArray[Any]:
 def _bias_heads(graph: Graph, operations: list[Operation]) -> list[bytes]:
     """Return the first bytes of each bias that is a constant of int32."""
     heads: list[bytes] = []
-    for number in _biases(operations):
+    for number in _bias_numbers(operations):
         constant = graph.tensors[number].constant
         if constant is not None and constant.dtype == np.int32:
             heads.append(constant.tobytes()[:_BIAS_BYTES])
     return heads
 
 
-def _counts(data: bytes) -> NDArray[Any]:
+def _count_bytes(data: bytes) -> NDArray[Any]:
     """Return how often each of the 256 byte values occurs."""
     return np.bincount(np.frombuffer(data, np.uint8), minlength=256).astype(np.int64)
 
@@ -203,7 +204,7 @@ def _tensors_read(operations: list[Operation]) -> list[int]:
     return list(numbers)
 
 
-def _biases(operations: list[Operation]) -> list[int]:
+def _bias_numbers(operations: list[Operation]) -> list[int]:
     """Return the numbers of the tensors that are biases, each once, in order."""
     codes = {code for code, operator in OPERATORS.items() if operator.name in _BIASED}
     biased = [operation for operation in operations if operation.code in codes and len(operation.inputs) > 2]
@@ -300,7 +301,7 @@ def _run_device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairi
     return outputs
 
 
-def _moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -> list[tuple[int, int]]:
+def _layer_moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -> list[tuple[int, int]]:
     """Return offsets and sizes in bytes of a layer's DMAs, whose `kind` is "input" or "output"; the layer's full
     size where an incomplete list has none."""
     moves = [(step.offset, step.size) for step in steps if step.kind == kind and step.name == layer.name]
@@ -325,7 +326,7 @@ def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descri
     """Return an input after its DMAs, among `steps`, turned back from the device's form into the host's."""
     assert layer.element is not None
     raw = to_device(layer, array)
-    device_bytes = _transfer_bytes(raw, _moves(main, "input", layer, steps), len(raw))
+    device_bytes = _transfer_bytes(raw, _layer_moves(main, "input", layer, steps), len(raw))
     executions = layer.execution_count_per_inference
     execution_bytes = layer.actual_bytes // executions
     data = np.ascontiguousarray(device_bytes.reshape(executions, -1)[:, :execution_bytes]).reshape(-1)
@@ -338,7 +339,7 @@ def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descri
 def _receive_output(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
     """Return an output after the device's layout and its DMAs, among `steps`, in the host's form."""
     raw = unrelayout(layer, array)
-    return relayout(layer, _transfer_bytes(raw, _moves(main, "output", layer, steps), len(raw)))
+    return relayout(layer, _transfer_bytes(raw, _layer_moves(main, "output", layer, steps), len(raw)))
 
 
 def _run_compiled_model(package: Package, inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
@@ -348,7 +349,7 @@ def _run_compiled_model(package: Package, inputs: Mapping[str, Any], twin: Twin,
     compiled = Twin(package.model)
     operations = compiled.graph.operations
     at = next(operation.number for operation in operations if _is_device_operation(operation))
-    before = compiled.between(inputs, _names(compiled, operations[at].inputs))
+    before = compiled.between(inputs, _names_of_tensors(compiled, operations[at].inputs))
     values = compiled.compute(dict(inputs), [operation for operation in before if operation.number < at])
     outputs = _run_device(package.main, _input_arrays(values, inputs, twin, pairing), twin, pairing)
     tensors: dict[str, Any] = dict(values)
@@ -382,6 +383,6 @@ def _input_arrays(values: Mapping[str, Any], inputs: Mapping[str, Any], twin: Tw
     return arrays
 
 
-def _names(twin: Twin, numbers: tuple[int, ...]) -> list[str]:
+def _names_of_tensors(twin: Twin, numbers: tuple[int, ...]) -> list[str]:
     """Return the names of tensors by their numbers; -1, an absent input, is left out."""
     return [twin.graph.tensors[number].name for number in numbers if number >= 0]

@@ -317,7 +317,10 @@ class _Writer:
             "top_batch_cut": self.ir.document.get("top_batch_cut", 1),
             "xlen": self.ir.xlen,
             "ylen": self.ir.ylen,
-            **{str(self.core(key)): [self._workload(work) for work in works] for key, works in self.ir.cores.items()},
+            **{
+                str(self.core(key)): [self._workload_object(work) for work in works]
+                for key, works in self.ir.cores.items()
+            },
         }
 
     def _dram_in_entries(self) -> list[dict[str, Any]]:
@@ -328,7 +331,7 @@ class _Writer:
                 "workload_id": entry.workload_id,
                 "layer_name": self.index.outputs_by_id[entry.transfer_id].work.layer_name,
                 "transfer_id": entry.transfer_id,
-                **_corners(entry.box),
+                **_corner_keys(entry.box),
                 "related_ofmap": list(entry.related_ofmap),
             }
             for entry in self.ir.dram_in
@@ -344,26 +347,26 @@ class _Writer:
             else:
                 box = out.box
                 size = fmap_bytes(box, INT8)
-            to = [{**self._target(destination), "layer_name": out.layer_name} for destination in out.destination]
+            to = [{**self._target_object(destination), "layer_name": out.layer_name} for destination in out.destination]
             entries.append(
                 {
                     "transfer_id": out.transfer_id,
                     "type": out.type,
                     "size": size,
-                    **_corners(box),
+                    **_corner_keys(box),
                     "destination": to,
                     "related_ifmap": list(out.related_ifmap),
                 }
             )
         return entries
 
-    def _target(self, to: Destination) -> dict[str, Any]:
+    def _target_object(self, to: Destination) -> dict[str, Any]:
         """Return the JSON object of a destination, without the name of its layer."""
         if to.type == "DRAM":
             return {"type": "DRAM", "core_id": -1}
         return {"type": "core", "core_id": self.core(to.core_id), "workload_id": to.workload_id}
 
-    def _workload(self, work: Workload) -> dict[str, Any]:
+    def _workload_object(self, work: Workload) -> dict[str, Any]:
         """Return the JSON object of a workload: one tile, one ring region, and the tensors that its snapshot shows."""
         items = self.placed[work.core]
         sizes = [fmap_bytes(piece.box, INT8) for piece in work.ofmap]
@@ -373,21 +376,23 @@ class _Writer:
             "layer_type": "pe" if work.layer_type in _PE else "vp",
             "workload": [list(work.box.lower), list(work.box.upper)],
             "time": work.time,
-            "tile_info": {"tile_num_0": _tile(work)},
+            "tile_info": {"tile_num_0": _tile_object(work)},
             "tile_padding_tblr": [0, 0, 0, 0],
-            "ifmap": [_operand(resident) for resident in items if resident.reader == work.index],
+            "ifmap": [_operand_object(resident) for resident in items if resident.reader == work.index],
             "ofmap": [
                 {
                     "transfer_id": piece.transfer_id,
                     "size": size,
-                    **_corners(piece.box.within(work.box)),
-                    "destination": [self._target(to) for to in piece.destination],
+                    **_corner_keys(piece.box.within(work.box)),
+                    "destination": [self._target_object(to) for to in piece.destination],
                 }
                 for piece, size in zip(work.ofmap, sizes, strict=True)
             ],
             "ofmap_size": sum(sizes),
             "buffer": [
-                self._tensor(work, resident) for resident in items if resident.first <= work.index <= resident.last
+                self._tensor_object(work, resident)
+                for resident in items
+                if resident.first <= work.index <= resident.last
             ],
             "ring_buffer_info": [[0, self.buffersize]],
             "wl0_buffer": None,
@@ -395,17 +400,17 @@ class _Writer:
         ids = _weight_transfers(work)
         for resident in items:
             if resident.kind == "weight" and resident.sources[0][0].transfer_id in ids:
-                content["weight"] = {"transfer_id": list(ids), "size": resident.size, **_corners(resident.box)}
+                content["weight"] = {"transfer_id": list(ids), "size": resident.size, **_corner_keys(resident.box)}
         return content
 
-    def _tensor(self, work: Workload, resident: Resident) -> dict[str, Any]:
+    def _tensor_object(self, work: Workload, resident: Resident) -> dict[str, Any]:
         """Return the JSON object of a tensor in the snapshot of a workload."""
         content: dict[str, Any] = {
             "tensor_id": resident.number,
             "address": resident.address,
             "size": resident.size,
-            **_int8(),
-            **_corners(resident.box),
+            **_int8_keys(),
+            **_corner_keys(resident.box),
             "type": {"input": "ifmap"}.get(resident.kind, resident.kind),
             "tensor_order": self.orders.get((work.core, resident.number), self.count),
         }
@@ -422,7 +427,7 @@ class _Writer:
                 "core_id": -1 if dram else self.core(source.core_id),
                 "type": source.type,
                 "transfer_id": source.transfer_id,
-                **_corners(box),
+                **_corner_keys(box),
                 "size": weight_bytes(box) if resident.kind == "weight" else fmap_bytes(box, INT8),
             }
             if resident.kind == "input":
@@ -441,12 +446,12 @@ def write_schedule(ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]
     return _Writer(ir, index, placed, buffersize).document()
 
 
-def _corners(box: Box) -> dict[str, list[int]]:
+def _corner_keys(box: Box) -> dict[str, list[int]]:
     """Return the keys of a box in a JSON object."""
     return {"lower": list(box.lower), "upper": list(box.upper)}
 
 
-def _tile(work: Workload) -> dict[str, Any]:
+def _tile_object(work: Workload) -> dict[str, Any]:
     """Return the JSON object of the only tile of a workload."""
     read = work.ifmap[0].box if work.ifmap else work.box
     return {
@@ -459,17 +464,17 @@ def _tile(work: Workload) -> dict[str, Any]:
     }
 
 
-def _operand(resident: Resident) -> dict[str, Any]:
+def _operand_object(resident: Resident) -> dict[str, Any]:
     """Return the JSON object of an operand."""
     return {
         "transfer_id": [source.transfer_id for source, _box in resident.sources],
         "size": resident.size,
-        **_int8(),
-        **_corners(resident.box),
+        **_int8_keys(),
+        **_corner_keys(resident.box),
     }
 
 
-def _int8() -> dict[str, int]:
+def _int8_keys() -> dict[str, int]:
     """Return the keys align and bitwidth of an int8 tensor in a JSON object."""
     return {"align": UNIT // INT8, "bitwidth": INT8}
 

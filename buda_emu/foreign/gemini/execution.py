@@ -328,7 +328,7 @@ class _Run:
     # ---------------------------------------------------------------------------------------------- order
     def run_to_end(self) -> None:
         """Run until everything is done or nothing can go on, and note what is left."""
-        while self._queue() or self._land() or self._work():
+        while self._run_transfer() or self._deliver_piece() or self._run_next_workload():
             pass
         left = [works[self._next[core]] for core, works in self.ir.cores.items() if self._next[core] < len(works)]
         for work in left:
@@ -336,18 +336,18 @@ class _Run:
         if not left and self._head < len(self.plan.queue):
             self.mismatches.append(Mismatch(None, None, "", f"stopped: {self.plan.queue[self._head]} cannot begin"))
 
-    def _done(self, steps: Sequence[Step]) -> bool:
-        """Return whether all these workloads, each a core and a position on it, have ended."""
+    def _have_ended(self, steps: Sequence[Step]) -> bool:
+        """Return whether all these workloads, each a core and a position on it, have been computed."""
         return all(self._next[core] > at for core, at in steps)
 
-    def _queue(self) -> bool:
-        """Run the next transfer of the DRAM queue, and return whether it could begin. A Fault is recorded as a
-        mismatch."""
+    def _run_transfer(self) -> bool:
+        """Run the next transfer of the DRAM queue if it can begin, and return whether it could. A Fault is recorded as
+        a mismatch."""
         if self._head == len(self.plan.queue):
             return False
         transfer = self.plan.queue[self._head]
         stored = all(place < self._head for number in transfer.stores for place in self.plan.stored.get(number, ()))
-        if transfer.never or not stored or not self._done(transfer.after):
+        if transfer.never or not stored or not self._have_ended(transfer.after):
             return False
         self._head += 1
         try:
@@ -360,7 +360,7 @@ class _Run:
             self.mismatches.append(Mismatch(transfer.core, work.workload_id, work.layer_name, f"{transfer}: {fault}"))
         return True
 
-    def _land(self) -> bool:
+    def _deliver_piece(self) -> bool:
         """Deliver one piece to a core that has room for it, and return whether there was one."""
         for send, array, cores in self._in_flight:
             for core in sorted(cores):
@@ -380,13 +380,13 @@ class _Run:
                     return True
         return False
 
-    def _work(self) -> bool:
+    def _run_next_workload(self) -> bool:
         """Run the next workload of the first core that need not wait, and return whether there was one."""
         for core, works in self.ir.cores.items():
             at = self._next[core]
             if at < len(works) and not self._describe_wait(works[at]):
                 self._next[core] += 1
-                self._run(works[at])
+                self._compute_workload(works[at])
                 return True
         return False
 
@@ -412,18 +412,19 @@ class _Run:
 
     # ---------------------------------------------------------------------------------------------- DRAM
     def _load(self, transfer: DramTransfer) -> None:
-        """Move a tensor or a weight from DRAM into the L2 of its core. Raises Fault."""
+        """Move a tensor or a weight from DRAM into the L2 of its core. Raises Fault for what DRAM does not hold, and
+        for a place that does not fit."""
         life = self.index.lives[transfer.core, transfer.tensor_id or 0]
         regions = self._snapshot(transfer.core, transfer.gate).regions
         out = self.index.outs[transfer.transfer_id]
         if out.type == "weight":
-            self.l2[transfer.core].write_weight(regions, life.first, self._image(out))
+            self.l2[transfer.core].write_weight(regions, life.first, self._weight_image(out))
             return
         source = next(candidate for candidate in life.first.source if candidate.transfer_id == transfer.transfer_id)
         array = self.dram.read(source.layer_name or "", out.box)
         self.l2[transfer.core].write_map(regions, life.first, source.box, array)
 
-    def _image(self, out: DramOut) -> NDArray[np.uint8]:
+    def _weight_image(self, out: DramOut) -> NDArray[np.uint8]:
         """Return the bytes of a weight in DRAM. The weight belongs to the layer that its destinations name, else to the
         layer of its readers. Raises Fault where no such layer has weights."""
         names = [to.layer_name for to in out.destination] + [
@@ -435,7 +436,8 @@ class _Run:
         return weight_image(self.values.weights[layer], out.box)
 
     def _store(self, transfer: DramTransfer) -> None:
-        """Move a result from the L2 of its core into DRAM. Raises Fault."""
+        """Move a result from the L2 of its core into DRAM. Raises Fault for a tensor that the snapshot does not show or
+        that was not written whole, and for a box that DRAM does not have."""
         output = self.index.output_by_room[transfer.core, transfer.tensor_id or 0]
         work = self._snapshot(transfer.core, transfer.gate)
         tensor = next((candidate for candidate in work.buffer if candidate.tensor_id == transfer.tensor_id), None)
@@ -446,7 +448,7 @@ class _Run:
         self.dram.write(output.work.layer_name, box, array)
 
     # ---------------------------------------------------------------------------------------------- compute
-    def _run(self, work: Workload) -> None:
+    def _compute_workload(self, work: Workload) -> None:
         """Compute a workload, compare its result with the un-tiled run, and send its pieces on their way to other
         cores. Faults are recorded as mismatches."""
         layer = self.values.network.layers.get(work.layer_name)
@@ -455,7 +457,7 @@ class _Run:
             return
         result = np.zeros(work.box.shape, self.values.operators[layer.name].dtype)
         try:
-            self._tiles(work, layer, result)
+            self._compute_tiles(work, layer, result)
         except Fault as fault:
             self._note(work, str(fault))
         else:
@@ -476,14 +478,14 @@ class _Run:
         if differs:
             self._note(work, f"{differs} of {result.size} elements differ from the un-tiled run")
 
-    def _tiles(self, work: Workload, layer: Layer, result: Array) -> None:
+    def _compute_tiles(self, work: Workload, layer: Layer, result: Array) -> None:
         """Compute a workload tile by tile, into `result` and into the core's own L2. Raises Fault for an access
         that the hardware would get wrong."""
         if layer.name in self.values.weights:
-            weights = self._weights(work)
+            weights = self._find_weights(work)
         else:
             weights = None
-        operands = self._operands(work, layer)
+        operands = self._find_operands(work, layer)
         places = self._result_places(work)
         for tile in work.tiles:
             tile_box = tile.ofmap.within(work.box)
@@ -491,7 +493,7 @@ class _Run:
                 raise Fault(f"a tile makes {tile.ofmap}, beyond the workload")
             if not all(0 <= rows < max(layer.window) for rows in tile.padding):
                 raise Fault(f"a tile has padding {list(tile.padding)} for a window of {list(layer.window)}")
-            inputs = [self._operand(work, ifmap, tensor, tile, second) for ifmap, tensor, second in operands]
+            inputs = [self._read_operand(work, ifmap, tensor, tile, second) for ifmap, tensor, second in operands]
             array = self._compute_tile(work, layer, tile, inputs, weights)
             result[tile_box.slices()] = array
             for piece, tensor, corner in places:
@@ -528,7 +530,7 @@ class _Run:
                     places.append((piece.box, tensor, tensor.box.lower))
         return places
 
-    def _operands(self, work: Workload, layer: Layer) -> list[tuple[Ifmap, Tensor, bool]]:
+    def _find_operands(self, work: Workload, layer: Layer) -> list[tuple[Ifmap, Tensor, bool]]:
         """Return record, tensor and whether it is a second one for each operand, in the order of the layer's
         operands, matched by the names of the sources' layers (facts GEMINI 2.2). Raises Fault for an operand that
         is not read."""
@@ -550,7 +552,7 @@ class _Run:
             ordered.append(fits[0][1:])
         return ordered
 
-    def _operand(self, work: Workload, ifmap: Ifmap, tensor: Tensor, tile: Tile, second: bool) -> Array:
+    def _read_operand(self, work: Workload, ifmap: Ifmap, tensor: Tensor, tile: Tile, second: bool) -> Array:
         """Return the values that a tile reads of an operand; `second` for any operand after the first. The tile's
         range counts from the smallest range of the workload's tiles and starts where the operand begins."""
         boxes = [other.ifmap2 if second and other.ifmap2 else other.ifmap for other in work.tiles]
@@ -562,7 +564,7 @@ class _Run:
         box = tile_range.within(Box(origin, origin)).shift(ifmap.box.lower)
         return self.l2[work.core].read_map(work.regions, tensor, box)
 
-    def _weights(self, work: Workload) -> LaidWeights:
+    def _find_weights(self, work: Workload) -> LaidWeights:
         """Return a workload's weights from a DDR entry of its own snapshot, else from L2 (facts GEMINI 2.5). Raises
         Fault where there are none, or of another size."""
         if work.weight is None or not work.weight.transfer_id:
@@ -583,7 +585,7 @@ class _Run:
         neither."""
         direct = any(store.source == "DDR" and number in store.transfer_id for store in work.wl0)
         if direct and number in self.index.outs:
-            return self._image(self.index.outs[number])
+            return self._weight_image(self.index.outs[number])
         for tensor in work.buffer:
             if tensor.type == "weight" and number in tensor.transfer_id:
                 return self.l2[work.core].read_weight(work.regions, tensor)

@@ -98,7 +98,7 @@ def _unsupported_error(layer: Layer, feature: str) -> UnsupportedError:
     return UnsupportedError(f"layer {layer.name!r}: {feature} is not emulated")
 
 
-def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _read_group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return the group of settings under a name in `content`. Raises ScheduleError where there is none,
     UnsupportedError for a setting that is not emulated."""
     group = as_object(content.get(name))
@@ -110,19 +110,19 @@ def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, 
     return group
 
 
-def _modules(layer: Layer) -> Mapping[str, Any]:
+def _read_modules(layer: Layer) -> Mapping[str, Any]:
     """Return the groups of a layer's `module_list`, the units that it passes. Raises UnsupportedError for one that
     is not emulated."""
-    modules = _group(layer, layer.content, "module_list")
+    modules = _read_group(layer, layer.content, "module_list")
     unknown = sorted(set(modules) - _GROUPS[layer.operation])
     if unknown:
         raise _unsupported_error(layer, f"module {unknown[0]!r} of {layer.operation}")
     for name in modules:
-        _group(layer, modules, name)
+        _read_group(layer, modules, name)
     return modules
 
 
-def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
+def _read_number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
     """Return the number under a key of a group. Raises ScheduleError for anything else, an infinite or absurd one
     included."""
     value = group.get(key)
@@ -134,8 +134,8 @@ def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
 def _make_affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str) -> Callable[[Array], Floats]:
     """Return the function v * scale + offset in float32, rounded after each step. `scale` and `offset` are keys of
     the group."""
-    by = np.float32(_number(layer, group, scale))
-    plus = np.float32(_number(layer, group, offset))
+    by = np.float32(_read_number(layer, group, scale))
+    plus = np.float32(_read_number(layer, group, offset))
 
     def apply(values: Array) -> Floats:
         """Return values * by + plus as float32."""
@@ -146,25 +146,27 @@ def _make_affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str
 
 def _make_input_step(layer: Layer, modules: Mapping[str, Any], operand: str = "a") -> Callable[[Array], Floats]:
     """Return the function that brings operand "a" or "b" to float32 by the scale and zero point in `pre_cal`."""
-    return _make_affine(layer, _group(layer, modules, "pre_cal"), f"requan_scale_{operand}", f"requan_zp_{operand}")
+    return _make_affine(
+        layer, _read_group(layer, modules, "pre_cal"), f"requan_scale_{operand}", f"requan_zp_{operand}"
+    )
 
 
 def _make_output_step(layer: Layer, modules: Mapping[str, Any]) -> Callable[[Array], Array]:
     """Return the function that scales float32 results by `post_cal` and converts them to the layer's output type."""
-    step = _make_affine(layer, _group(layer, modules, "post_cal"), "mul_k", "sum_b")
+    step = _make_affine(layer, _read_group(layer, modules, "post_cal"), "mul_k", "sum_b")
     return lambda values: _convert_output(layer, step(values))
 
 
 def _convert_output(layer: Layer, values: Floats) -> Array:
-    """Convert to the layer's output type: int8 by rounding half to even and clamping, float16 by casting."""
+    """Return values in the layer's output type: int8 by rounding half to even and clamping, float16 by casting."""
     if layer.output_dtype == "int8":
         return np.clip(np.rint(values), -128, 127).astype(np.int8)
     return values.astype(np.float16)
 
 
-def _quantize(layer: Layer) -> Callable[..., Array]:
+def _make_quantize(layer: Layer) -> Callable[..., Array]:
     """Return the function of a `quantize` layer: its operand at another scale, in the output type."""
-    modules = _modules(layer)
+    modules = _read_modules(layer)
     pre = _make_input_step(layer, modules)
     post = _make_output_step(layer, modules)
 
@@ -175,10 +177,10 @@ def _quantize(layer: Layer) -> Callable[..., Array]:
     return run
 
 
-def _add(layer: Layer) -> Callable[..., Array]:
+def _make_add(layer: Layer) -> Callable[..., Array]:
     """Return the function of an `element_wise_add` layer: the sum of both operands in float32, with ReLU where the
     layer has its module."""
-    modules = _modules(layer)
+    modules = _read_modules(layer)
     pre_a = _make_input_step(layer, modules)
     pre_b = _make_input_step(layer, modules, "b")
     post = _make_output_step(layer, modules)
@@ -192,7 +194,7 @@ def _add(layer: Layer) -> Callable[..., Array]:
     return run
 
 
-def _windows(layer: Layer, values: Array) -> list[Array]:
+def _window_elements(layer: Layer, values: Array) -> list[Array]:
     """Return the elements of all windows, as one array [N, C, rows, columns] for each place in the window, row by row.
     The list is empty where the values are smaller than the window."""
     (height, width) = layer.window
@@ -216,15 +218,15 @@ def _pad(values: Array, padding: Padding, fill: float) -> Array:
     return np.pad(values, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
 
 
-def _max_pool(layer: Layer) -> Callable[..., Array]:
+def _make_max_pool(layer: Layer) -> Callable[..., Array]:
     """Return the function of a `max_pool2d` layer, computed in float32."""
-    modules = _modules(layer)
+    modules = _read_modules(layer)
     pre = _make_input_step(layer, modules)
     post = _make_output_step(layer, modules)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
         """Return the greatest element of each window, converted."""
-        windows = _windows(layer, _pad(pre(operands[0]), padding, -np.inf))
+        windows = _window_elements(layer, _pad(pre(operands[0]), padding, -np.inf))
         if windows:
             return post(np.maximum.reduce(windows))
         return _empty_result(layer)
@@ -232,17 +234,17 @@ def _max_pool(layer: Layer) -> Callable[..., Array]:
     return run
 
 
-def _avg_pool(layer: Layer) -> Callable[..., Array]:
+def _make_avg_pool(layer: Layer) -> Callable[..., Array]:
     """Return the function of an `avg_pool2d` layer: the sum over each window of elements times the layer's own
     factor, in float32."""
-    modules = _modules(layer)
+    modules = _read_modules(layer)
     pre = _make_input_step(layer, modules)
     post = _make_output_step(layer, modules)
-    share = np.float32(_number(layer, _group(layer, modules, "fp32_mul_group"), "mul_group_k_scalar"))
+    share = np.float32(_read_number(layer, _read_group(layer, modules, "fp32_mul_group"), "mul_group_k_scalar"))
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
         """Return the sum over each window of elements times the factor, added row by row and converted."""
-        windows = _windows(layer, _pad(pre(operands[0]) * share, padding, 0))
+        windows = _window_elements(layer, _pad(pre(operands[0]) * share, padding, 0))
         if not windows:
             return _empty_result(layer)
         total = windows[0].copy()
@@ -259,12 +261,12 @@ def _empty_result(layer: Layer) -> Array:
     return np.zeros((0, 0, 0, 0), DTYPES[layer.output_dtype])
 
 
-def _convolution(layer: Layer) -> Callable[..., Array]:
+def _make_convolution(layer: Layer) -> Callable[..., Array]:
     """Return the function of a `conv2d` or `dense` layer: exact sums of int8 products, then scale, bias, ReLU and
     output scale in float32. Raises UnsupportedError, by name, for what is not emulated."""
-    quant = _group(layer, layer.content, "quant_info")
-    zero = _number(layer, quant, "input_zero_point1")
-    scale = float(_number(layer, quant, "input_scale1"))
+    quant = _read_group(layer, layer.content, "quant_info")
+    zero = _read_number(layer, quant, "input_zero_point1")
+    scale = float(_read_number(layer, quant, "input_scale1"))
     _require_plain_convolution(layer, zero)
     offset = np.int16(zero)
     activation = layer.content.get("activation_type")
@@ -276,7 +278,7 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
         """Compute the output channels that `weights` has. Raises ScheduleError without weights."""
         if weights is None:
             raise ScheduleError(f"layer {layer.name!r}: there are no weights")
-        windows = _windows(layer, _pad(operands[0].astype(np.int16) + offset, padding, 0))
+        windows = _window_elements(layer, _pad(operands[0].astype(np.int16) + offset, padding, 0))
         if not windows:
             return _empty_result(layer)
         n, _c, rows, columns = windows[0].shape
@@ -325,12 +327,12 @@ def _sum_products(windows: Sequence[Array], weights: LaidWeights) -> NDArray[np.
 
 
 _MAKERS: Final[Mapping[str, Callable[[Layer], Callable[..., Array]]]] = {
-    "quantize": _quantize,
-    "element_wise_add": _add,
-    "max_pool2d": _max_pool,
-    "avg_pool2d": _avg_pool,
-    "conv2d": _convolution,
-    "dense": _convolution,
+    "quantize": _make_quantize,
+    "element_wise_add": _make_add,
+    "max_pool2d": _make_max_pool,
+    "avg_pool2d": _make_avg_pool,
+    "conv2d": _make_convolution,
+    "dense": _make_convolution,
 }
 
 
@@ -430,7 +432,7 @@ class Values:
             raise ScheduleError(f"layer {layer.name!r}: {layer.operation} of {plural(len(names), 'operand')}")
         _require_size(layer, layer.output_shape)
         if layer.operation in CONVOLUTIONS:
-            self.weights[layer.name] = self._weights(layer, seed, weights)
+            self.weights[layer.name] = self._layer_weights(layer, seed, weights)
         values = self.operators[layer.name].run(
             [self.of(name) for name in names], layer.needs(layer.box)[1], self.weights_in_memory(layer.name)
         )
@@ -454,7 +456,7 @@ class Values:
             raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
         self.inputs[name] = seeded_input(name, shape, seed)
 
-    def _weights(self, layer: Layer, seed: int, caller_weights: Mapping[str, Weights]) -> Weights:
+    def _layer_weights(self, layer: Layer, seed: int, caller_weights: Mapping[str, Weights]) -> Weights:
         """Return the weights of a convolution, the caller's or else made from the seed. Raises ScheduleError for
         shapes that do not fit the layer, HostError for weights of the caller that do not."""
         shape = layer.input_shapes[1]

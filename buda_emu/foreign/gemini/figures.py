@@ -34,12 +34,12 @@ def l2_accesses(timeline: Timeline) -> list[L2Access]:
         if transfer.tensor_id is not None:
             tensor = index.lives[transfer.core, transfer.tensor_id].first
             work = index.ir.cores[transfer.core][transfer.gate]
-            accesses += _access(task, work, tensor, writes=transfer.kind != "store")
+            accesses += _access_to(task, work, tensor, writes=transfer.kind != "store")
     for work in index.ir.workloads():
         touched = list(_tensors_of_workload(index, work))
         for task in timeline.tasks_of[work.core, work.index]:
             for tensor, writes in touched:
-                accesses += _access(task, work, tensor, writes=writes)
+                accesses += _access_to(task, work, tensor, writes=writes)
     for send, task in zip(plan.sends, timeline.send_tasks, strict=True):
         accesses += _accesses_of_send(index, send, task)
     return accesses
@@ -51,7 +51,7 @@ def _accesses_of_send(index: Index, send: Send, task: int) -> list[L2Access]:
     for core, at in send.shown.items():
         work = index.ir.cores[core][at]
         for tensor, _source in tensors_holding(work, send.transfer_id):
-            accesses += _access(task, work, tensor, writes=True)
+            accesses += _access_to(task, work, tensor, writes=True)
     return accesses
 
 
@@ -80,7 +80,7 @@ def _holds_result(index: Index, work: Workload, tensor: Tensor) -> bool:
     return tensor.type == "ifmap" and any(source.transfer_id in produced_ids for source in tensor.source)
 
 
-def _access(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence[L2Access]:
+def _access_to(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence[L2Access]:
     """Return the access of a task to a tensor in the L2 of the workload's core; none where the tensor is in no ring
     region, which G040 and G047 report."""
     region = region_of(work.regions or (), tensor.address)
@@ -109,12 +109,14 @@ def l2_races(timeline: Timeline) -> list[Hazard]:
         hazard
         for hazard in order_conflicts(order, [entry.access for entry in accesses])
         if any(
-            _conflict(a, b) for a in by_task[hazard.first, hazard.space] for b in by_task[hazard.second, hazard.space]
+            _is_conflict(a, b)
+            for a in by_task[hazard.first, hazard.space]
+            for b in by_task[hazard.second, hazard.space]
         )
     ]
 
 
-def _conflict(first: L2Access, second: L2Access) -> bool:
+def _is_conflict(first: L2Access, second: L2Access) -> bool:
     """Return whether two accesses share bytes, one of them writes, and they are not two writes to one tensor."""
     if not (first.access.writes or second.access.writes):
         return False
@@ -183,20 +185,20 @@ class RunFigures:
 def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
     """Return the figures of a timeline, simulated from the schedule alone or from an assembler file. The latter gives
     compute and rest of the cores, but no waits."""
-    cores, waited = _cores(ir, timeline)
+    cores, waited = _core_times(ir, timeline)
     return RunFigures(
         total=timeline.total,
         cores=cores,
-        layers=_layers(ir, timeline, waited),
-        dram=_dram(timeline),
+        layers=_layer_times(ir, timeline, waited),
+        dram=_dram_use(timeline),
         peak=find_fullest_snapshot(ir),
         noc_bytes=sum(timeline.links.values()),
-        races=_races(ir, timeline),
+        races=_race_lines(ir, timeline),
         models=model_notes(ir, timeline),
     )
 
 
-def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
+def _race_lines(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
     """Return a line for each race in L2; None for a schedule without addresses and for the times of an assembler
     file."""
     if not ir.form.addressed or timeline.mode == "assembler":
@@ -235,7 +237,7 @@ def find_fullest_snapshot(ir: IR) -> Peak | None:
     return best
 
 
-def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple[int, int], int]]:
+def _core_times(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple[int, int], int]]:
     """Return the times of all cores, and how long each workload was waited for, by core and position."""
     if timeline.mode == "assembler":
         core = next(iter(ir.cores), 0)
@@ -258,7 +260,7 @@ def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple
     return tuple(core_times), waited
 
 
-def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> tuple[LayerTime, ...]:
+def _layer_times(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> tuple[LayerTime, ...]:
     """Return the times of all layers, the slowest first. `waited` are the cycles that each workload was waited for,
     by core and position."""
     works: dict[str, list[Workload]] = {}
@@ -284,7 +286,7 @@ def _busy_cycles(timeline: Timeline, work: Workload) -> int:
     return sum(int(end[task] - start[task]) for task in timeline.tasks_of[work.core, work.index])
 
 
-def _dram(timeline: Timeline) -> DramUse:
+def _dram_use(timeline: Timeline) -> DramUse:
     """Return the use of the DRAM queue in a timeline."""
     busy = sum(span.end - span.start for span in timeline.dram)
     stored = sum(span.bytes for span in timeline.dram if span.kind == "store")

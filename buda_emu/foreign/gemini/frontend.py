@@ -86,14 +86,14 @@ def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network")
     content: Any = decode(path) if path else source
     layers = as_object(content)
     if not layers:
-        raise _error(path, "", f"a network is an object of layers, not {describe(content)}")
+        raise _network_error(path, "", f"a network is an object of layers, not {describe(content)}")
     stage = recognise_content(layers)
     if stage not in (None, NETWORK):
-        raise _error(path, "", stage.instead_of(NETWORK))
+        raise _network_error(path, "", stage.instead_of(NETWORK))
     return Network({str(name): _read_layer(path, str(name), layer) for name, layer in layers.items()}, path)
 
 
-def _error(path: str, layer: str, message: str) -> ScheduleError:
+def _network_error(path: str, layer: str, message: str) -> ScheduleError:
     """Return the error for a network that cannot be read; `layer` names the faulty layer, "" for none."""
     location = f": layer {layer!r}" if layer else ""
     return ScheduleError(f"{path or 'front-end IR'}{location}: {message}")
@@ -104,15 +104,15 @@ def _read_layer(path: str, name: str, entry: Any) -> Layer:
     or malformed."""
     content = as_object(entry)
     if content is None:
-        raise _error(path, name, f"a layer is an object, not {describe(entry)}")
+        raise _network_error(path, name, f"a layer is an object, not {describe(entry)}")
     operation = content.get("operation")
     if not isinstance(operation, str):
-        raise _error(path, name, f"'operation' is a text, not {describe(operation)}")
+        raise _network_error(path, name, f"'operation' is a text, not {describe(operation)}")
     on_host = content.get("device") == "cpu"
     shapes = [_read_shapes(path, name, content, key, on_host) for key in ("input_shape", "output_shape")]
     dtypes = [_read_texts(path, name, content, key) for key in ("input_dtype", "output_dtype")]
     if not shapes[1] or not dtypes[1] or not (shapes[0] or on_host):
-        raise _error(path, name, "'input_shape', 'output_shape' and 'output_dtype' have an entry at least")
+        raise _network_error(path, name, "'input_shape', 'output_shape' and 'output_dtype' have an entry at least")
     window_key = WINDOWS.get(operation)
     sizes: tuple[int, ...] = (1, 1)
     steps: tuple[int, ...] = (1, 1)
@@ -141,7 +141,7 @@ def _read_texts(path: str, name: str, content: Mapping[str, Any], key: str) -> t
     """Return the list of strings under a key of a layer. Raises ScheduleError for anything else."""
     words = as_texts(content.get(key))
     if words is None:
-        raise _error(path, name, f"{key!r} is a list of texts, not {describe(content.get(key))}")
+        raise _network_error(path, name, f"{key!r} is a list of texts, not {describe(content.get(key))}")
     return tuple(words)
 
 
@@ -153,7 +153,7 @@ def _read_numbers(
     values = as_integers(content.get(key), count, least, _MOST)
     if values is None:
         problem = f"{key!r} is a list of {count} numbers of {least} or more, not {describe(content.get(key))}"
-        raise _error(path, name, problem)
+        raise _network_error(path, name, problem)
     return tuple(values)
 
 
@@ -164,9 +164,9 @@ def _read_shapes(path: str, name: str, content: Mapping[str, Any], key: str, loo
     coordinates: list[Coordinates] = []
     for extents in shapes:
         if extents is None:
-            raise _error(path, name, f"{key!r} is a list of shapes, not {describe(content.get(key))}")
+            raise _network_error(path, name, f"{key!r} is a list of shapes, not {describe(content.get(key))}")
         if len(extents) != 4 and not loose:
-            raise _error(path, name, f"{key!r}: a shape is [N, C, H, W], not {describe(extents)}")
+            raise _network_error(path, name, f"{key!r}: a shape is [N, C, H, W], not {describe(extents)}")
         a, b, c, d = (*extents[:4], 1, 1, 1, 1)[:4]
         coordinates.append((a, b, c, d))
     return coordinates

@@ -215,7 +215,8 @@ class Values:
         return tuple(records)
 
     def box(self, entry: Object, place: str, lower: str = "lower", upper: str = "upper") -> Box:
-        """Read a box from the keys of its two corners (G003)."""
+        """Return the box of the keys of its two corners; a box of one element, and a finding (G002, G003), where one is
+        missing or wrong."""
         if lower not in entry or upper not in entry:
             self.note_missing(entry, lower if lower not in entry else upper, place)
             return NOWHERE

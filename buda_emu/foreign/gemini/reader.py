@@ -94,7 +94,7 @@ def _read_dram_reader(values: Values, entry: Object, place: str, dialect: Dialec
 
 
 def read_channels(values: Values, entry: Object, place: str) -> Box:
-    """Read a box of dialect B's weights: a range of output channels, or lists of three where weights are
+    """Read a box of dialect B's weights: a range of output channels, or lists of three coordinates where weights are
     activations. Wrong ones become findings and a box of one element."""
     for key in ("lower", "upper"):
         if key not in entry:
@@ -114,7 +114,8 @@ def _append_zero(value: Any) -> Any:
 
 
 def read_workload_box(values: Values, entry: Object, place: str) -> Box:
-    """Read `workload`, a list of the lower and the upper corner of the workload's box."""
+    """Read `workload`, a list of the lower and the upper corner of the workload's box. A missing or wrong one becomes a
+    finding and a box of one element."""
     if "workload" not in entry:
         values.note_missing(entry, "workload", place)
         return NOWHERE
@@ -301,7 +302,7 @@ def _read_workload_a(values: Values, entry: Object, place: str, core: int, index
 
 
 def read_padding(values: Values, entry: Object, place: str) -> tuple[int, int, int, int]:
-    """Read `tile_padding_tblr`: top, bottom, left, right."""
+    """Read `tile_padding_tblr`: top, bottom, left, right. All are 0, with a finding, for anything else."""
     extents = values.integers(entry, "tile_padding_tblr", place)
     if len(extents) == 4:
         top, bottom, left, right = extents
@@ -472,7 +473,8 @@ def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
 
 
 def decode(path: str) -> Any:
-    """Return the JSON value of a file, which may be compressed. Raises ScheduleError (G001) if it is not JSON."""
+    """Return the JSON value of a file, which may be compressed. Raises ScheduleError (G001) if it is not JSON, OSError
+    for a file that cannot be read."""
     raw = read_whole(path)
     try:
         return json.loads(decompress(raw).decode())
@@ -556,7 +558,8 @@ def _read_top(values: Values, document: Any) -> IR | None:
 
 
 def _read_sizes(values: Values, top: Object, dialect: Dialect) -> dict[str, int]:
-    """Read the mesh, and in dialect A the size of L2."""
+    """Read the mesh, and in dialect A the size of L2, by key. A value that is no integer of 1 or more becomes a finding
+    and is left out."""
     names = ["xlen", "ylen"]
     if dialect == "A":
         names.append("buffersize")
@@ -584,7 +587,8 @@ def _read_workloads(
 
 
 def _core_keys(values: Values, top: Object) -> dict[int, str]:
-    """Return the core ids in ascending order, each with its key."""
+    """Return the core ids in ascending order, each with its key in the file. Keys that name no core, and cores that are
+    no list of workloads, become findings."""
     keys: dict[int, str] = {}
     for key in map(str, top):
         if key in TOP_KEYS:

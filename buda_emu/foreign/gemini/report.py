@@ -163,7 +163,7 @@ def comparison_lines(comparison: "Comparison") -> Iterator[str]:
         )
     peaks = tuple(None if row is None else row.bytes for row in comparison.peaks)
     rows = [
-        (name, *_pair(pair))
+        (name, *_pair_cells(pair))
         for name, pair in (
             ("cycles", comparison.totals),
             ("bytes to and from DRAM", comparison.dram_bytes),
@@ -192,11 +192,11 @@ def _layer_changes(comparison: "Comparison") -> str:
         return f"all {len(comparison.layers)} layers take the same time and move the same bytes"
     heads = ("layer", "cycles", "", "change", "waited", "", "change", "bytes", "", "change")
     shown = sorted(changed, key=lambda row: -abs((row.cycles[1] or 0) - (row.cycles[0] or 0)))
-    rows = [(row.layer, *_pair(row.cycles), *_pair(row.waited), *_pair(row.moved)) for row in shown]
+    rows = [(row.layer, *_pair_cells(row.cycles), *_pair_cells(row.waited), *_pair_cells(row.moved)) for row in shown]
     return table(heads, rows, range(1, 10))
 
 
-def _pair(pair: "tuple[int | None, int | None]") -> tuple[str, str, str]:
+def _pair_cells(pair: "tuple[int | None, int | None]") -> tuple[str, str, str]:
     """Return the cells of a figure of two schedules and of its change: "-" for a schedule that does not have it."""
     first, second = pair
     if first is None or second is None:
@@ -226,7 +226,7 @@ def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
         title,
         category=lambda task: facts[task][0],
         details=lambda task: facts[task][1],
-        group=lambda unit: _group(timeline.timing.units[unit]),
+        group=lambda unit: _lane_group(timeline.timing.units[unit]),
         memories=[
             Memory(space, [live for live in lives if live.space == space], ir.buffersize or 0)
             for space in dict.fromkeys(live.space for live in lives)
@@ -265,7 +265,7 @@ def _unit_facts(timeline: Timeline) -> TaskFacts:
     return {task: (timeline.timing.units[unit], {}) for task, unit in enumerate(units)}
 
 
-def _group(unit: str) -> str:
+def _lane_group(unit: str) -> str:
     """Return the title of the group under which the lane of a unit is drawn: cores, NoC, DRAM or units."""
     if unit.startswith("core "):
         return "cores"
@@ -306,14 +306,14 @@ def _tensor_lives(ir: IR, timeline: Timeline) -> list[Live]:
                 size=life.first.size,
                 start=start,
                 end=end,
-                name=_name(life),
+                name=_tensor_title(life),
                 ring=Ring(*region),
             )
         )
     return lives
 
 
-def _name(life: Life) -> str:
+def _tensor_title(life: Life) -> str:
     """Return the name of a tensor in the picture: its number, type, and the layers that produce it."""
     tensor = life.first
     producers = sorted({source.layer_name for source in tensor.source if source.layer_name})

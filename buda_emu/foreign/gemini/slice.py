@@ -89,7 +89,7 @@ class _Cut:
                     self.stored.add(piece.transfer_id)
 
     def _keeps(self, output: WorkloadOutput) -> bool:
-        """Return whether the workload that makes an output remains."""
+        """Return whether the workload that makes an output is part of the slice."""
         return (output.work.core, output.work.workload_id) in self.steps
 
     def _kept_readers(self, piece: Ofmap) -> list[Workload]:
@@ -99,7 +99,7 @@ class _Cut:
 
     def document(self) -> Json:
         """Return the JSON object of the slice."""
-        cores = {str(core): [self._workload(work) for work in works] for core, works in self.kept.items() if works}
+        cores = {str(core): [self._cut_workload(work) for work in works] for core, works in self.kept.items() if works}
         top = {key: value for key, value in self.content.items() if not key.isdecimal() and key != "-1"}
         result: Json = {"-1": {"in": self._dram_in_entries(), "out": self._dram_out_entries()}, **top, **cores}
         if not self.in_bits:
@@ -110,9 +110,9 @@ class _Cut:
         return result
 
     # ------------------------------------------------------------------------------------------------ workloads
-    def _workload(self, work: Workload) -> Json:
-        """Return the JSON object of a remaining workload, with what refers to cut-off workloads replaced by loads
-        and stores."""
+    def _cut_workload(self, work: Workload) -> Json:
+        """Return the JSON object of a remaining workload, changed in place: what refers to cut-off workloads is
+        replaced by loads and stores."""
         entry: Json = self.content[str(work.core)][work.index]
         for piece, ofmap in zip(work.ofmap, entry["ofmap"], strict=True):
             ofmap["destination"] = [to for to in ofmap["destination"] if self._reaches(to)]
@@ -120,7 +120,7 @@ class _Cut:
                 ofmap["destination"].append({"type": "DRAM", self.core_key: self.dram})
         tensors: list[Json] = []
         for tensor, tensor_entry in zip(work.buffer, entry["buffer"], strict=True):
-            if self._tensor(work, tensor, tensor_entry):
+            if self._cut_tensor(work, tensor, tensor_entry):
                 tensors.append(tensor_entry)
         entry["buffer"] = tensors
         if not self.in_bits:
@@ -135,22 +135,24 @@ class _Cut:
         return (destination[self.core_key], destination["workload_id"]) in self.steps
 
     def _rename_loaded_operands(self, work: Workload, entry: Json) -> None:
-        """Let operands whose tensor is loaded because of the cut name that load."""
+        """Change operands, in the workload's JSON object `entry`, whose tensor is loaded because of the cut, so that
+        they name that load."""
         for operand, ifmap in zip(work.ifmap, entry["ifmap"], strict=True):
             tensor = find_read_tensor(work, operand)
             if tensor is not None and (work.core, tensor.tensor_id) in self.fresh:
                 ifmap["transfer_id"] = [self.fresh[work.core, tensor.tensor_id]]
 
     def _drop_unused_weight_stores(self, work: Workload, entry: Json) -> None:
-        """Remove entries of the weight store whose weights no remaining workload of the core uses."""
+        """Remove entries of the weight store, in the workload's JSON object `entry`, whose weights no remaining
+        workload of the core uses."""
         used = {reader.weight.transfer_id for reader in self.kept[work.core] if reader.weight}
         for name in ("wl0_buffer", "wl1_buffer"):
             if entry.get(name):
                 entry[name] = [store for store in entry[name] if tuple(store["transfer_id"]) in used] or None
 
-    def _tensor(self, work: Workload, tensor: Tensor, entry: Json) -> bool:
-        """Return whether a buffer entry stays. In `entry`, its JSON object, sources whose maker is cut off become
-        loads from DRAM. Raises UnsupportedError for a tensor with pieces of layers on both sides of the cut."""
+    def _cut_tensor(self, work: Workload, tensor: Tensor, entry: Json) -> bool:
+        """Return whether a buffer entry stays, and change its JSON object, `entry`: sources whose maker is cut off
+        become loads from DRAM. Raises UnsupportedError for a tensor with pieces of layers on both sides of the cut."""
         if tensor.type == "ofmap":
             output = self.index.output_by_room.get((work.core, tensor.tensor_id))
             return self.in_bits or (output is not None and self._keeps(output))
@@ -177,7 +179,7 @@ class _Cut:
         for source, source_entry in zip(tensor.source, entry["source"], strict=True):
             if source in cut_sources:
                 source_entry.update(type="DRAM", id=0)
-                self._load(source.transfer_id, source.box, source.layer_name or "", readers)
+                self._note_load(source.transfer_id, source.box, source.layer_name or "", readers)
 
     def _later_readers(self, work: Workload, tensor: Tensor) -> list[Workload]:
         """Return the remaining workloads of the core that read the tensor in this snapshot or a later one."""
@@ -201,7 +203,7 @@ class _Cut:
         layer = tensor.source[0].layer_name
         bounds = hull(self._box_in_layer(source.transfer_id) for source in tensor.source)
         operand_readers = [reader for reader in readers if tensor.tensor_id in _tensors_read(reader)]
-        self._load(number, bounds, layer or "", operand_readers)
+        self._note_load(number, bounds, layer or "", operand_readers)
         self.bits[number] = tensor.bitwidth
         entry["transfer_id"] = [number]
         entry["source"] = [
@@ -221,7 +223,7 @@ class _Cut:
         output = self.index.outputs_by_id[number]
         return output.piece.box.shift(output.work.box.lower)
 
-    def _load(self, number: int, box: Box, layer: str, readers: Sequence[Workload]) -> None:
+    def _note_load(self, number: int, box: Box, layer: str, readers: Sequence[Workload]) -> None:
         """Note that a transfer is loaded from DRAM because of the cut, and add the workloads that read it."""
         _box, _layer, known_readers = self.loads.setdefault(number, (box, layer, []))
         known_readers += [work for work in readers if work not in known_readers]
@@ -307,12 +309,12 @@ class _Cut:
                 for piece in work.ofmap:
                     if piece.to_dram or piece.transfer_id not in self.stored:
                         continue
-                    self._store(entries, at, work, piece, top)
+                    self._add_store_room(entries, at, work, piece, top)
                     top += 1
 
-    def _store(self, entries: Sequence[Json], at: int, work: Workload, piece: Ofmap, number: int) -> None:
-        """Show a result as `ofmap` tensor `number` in the snapshots, `entries`, of its workload at position `at`
-        and of the next one. Raises ProgramError where L2 has no room."""
+    def _add_store_room(self, entries: Sequence[Json], at: int, work: Workload, piece: Ofmap, number: int) -> None:
+        """Add a result as `ofmap` tensor `number` to the snapshots, `entries`, of its workload at position `at` and of
+        the next one. Raises ProgramError where L2 has no room."""
         last = min(at + 1, len(entries) - 1)
         bits = self.index.bitwidths.get(piece.transfer_id, 8)
         box = piece.box.within(piece.box)

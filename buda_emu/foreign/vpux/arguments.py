@@ -174,8 +174,8 @@ def _pack_scalar(scalar: Scalar, abi: Abi) -> bytes:
 
 
 def _pack_wide(value: bool | int | float) -> bytes:
-    """Pack a scalar in today's form: booleans as one bit, sign-extended to 8 bytes; integers in 8 bytes, whether signed
-    or not; floats in 4."""
+    """Return a scalar as it is packed for abi 36: a boolean as one bit, sign-extended to 8 bytes; an integer in 8
+    bytes, whether signed or not; a float in 4."""
     if isinstance(value, bool):
         return struct.pack("<q", -int(value))
     if isinstance(value, float):
@@ -184,7 +184,7 @@ def _pack_wide(value: bool | int | float) -> bytes:
 
 
 def _pack_float(form: str, value: float) -> bytes:
-    """Pack a float in a form that may be too narrow for it; it becomes infinite then."""
+    """Return the bytes of a float in a `struct` format that may be too narrow for it; it becomes infinite then."""
     try:
         return struct.pack(f"<{form}", value)
     except OverflowError:

@@ -51,7 +51,8 @@ def load(path: str | Path, split: int | None = None) -> VpuxDocument:
 
 
 def read(text: str, path: str = "<text>", split: int | None = None) -> VpuxDocument:
-    """Read text in the way `load` reads a file."""
+    """Read a text, or one split of it, as `load` reads a file: bad text raises nothing, `document.check()` reports it.
+    `path` is its name in messages. Raises HostError for a split that is not there."""
     document = VpuxDocument(path, text)
     read_into(document, split)
     return document

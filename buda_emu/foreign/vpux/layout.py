@@ -21,7 +21,7 @@ class Dim:
     index: int
 
     def __post_init__(self) -> None:
-        _check(self.index)
+        _require_dim(self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class MemDim:
     index: int
 
     def __post_init__(self) -> None:
-        _check(self.index)
+        _require_dim(self.index)
 
 
-def _check(index: int) -> None:
+def _require_dim(index: int) -> None:
     """Raise HostError for an index of a dimension outside of 0 to 14."""
     if not 0 <= index < MOST_DIMS:
         raise HostError(f"dimension {index} is not possible: 0 to {MOST_DIMS - 1} are")
@@ -75,7 +75,8 @@ class DimsOrder:
 
     @classmethod
     def from_permutation(cls, permutation: Iterable[int]) -> "DimsOrder":
-        """Make an order from the logical dimension of each memory position, outermost first."""
+        """Make an order from the logical dimension of each memory position, outermost first. Raises HostError for what
+        is no permutation."""
         return cls(tuple(permutation))
 
     @classmethod
@@ -113,7 +114,8 @@ class DimsOrder:
 
     @classmethod
     def of(cls, value: "DimsOrder | str | int | Iterable[int]") -> "DimsOrder":
-        """Make an order from any of its forms: an order, a name, a code, a permutation."""
+        """Make an order from any of its forms: an order, a name, a code, a permutation. Raises HostError for a value
+        that is none."""
         if isinstance(value, DimsOrder):
             return value
         if isinstance(value, str):
@@ -153,13 +155,15 @@ class DimsOrder:
         return f"affine_map<({dims}) -> ({', '.join(f'd{dim}' for dim in self.perm)})>"
 
     def to_memory(self, values: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Reorder values from logical order to memory order. Raises HostError for another rank."""
-        self._same_rank(values)
+        """Return values, one for each logical dimension, in memory order. Raises HostError for another number of
+        values."""
+        self._require_rank(values)
         return tuple(values[dim] for dim in self.perm)
 
     def to_logical(self, values: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Reorder values from memory order to logical order. Raises HostError for another rank."""
-        self._same_rank(values)
+        """Return values, one for each memory position, in logical order. Raises HostError for another number of
+        values."""
+        self._require_rank(values)
         return tuple(values[self.perm.index(dim)] for dim in range(len(self.perm)))
 
     def dim_at(self, position: MemDim) -> Dim:
@@ -182,7 +186,7 @@ class DimsOrder:
         along = self.to_memory(strides)
         return all(outer >= inner for outer, inner in pairwise(along))
 
-    def _same_rank(self, values: Sequence[object]) -> None:
+    def _require_rank(self, values: Sequence[object]) -> None:
         """Raise HostError unless there is one value for each dimension of the order."""
         if len(values) != len(self.perm):
             raise HostError(f"{len(values)} values do not belong to the {len(self.perm)} dimensions of {self}")
@@ -239,17 +243,17 @@ class StrideReqs:
 
     @classmethod
     def simple(cls, rank: int) -> "StrideReqs":
-        """Require that the innermost dimension has no gap."""
+        """Return the requirement that the innermost of `rank` dimensions has no gap."""
         return cls([(rank - 1, "compact")] if rank else [])
 
     @classmethod
     def compact(cls, rank: int) -> "StrideReqs":
-        """Require that no dimension has a gap."""
+        """Return the requirements that none of `rank` dimensions has a gap."""
         return cls([(dim, "compact") for dim in range(rank)])
 
     @classmethod
     def fixed(cls, strides: Sequence[int]) -> "StrideReqs":
-        """Require exactly these strides, in bits and memory order."""
+        """Return the requirements of exactly these strides, in bits and memory order."""
         return cls([(dim, "fixed", stride) for dim, stride in enumerate(strides)])
 
     @property
@@ -269,7 +273,7 @@ class StrideReqs:
     def calculate(self, bits: int, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the strides, in bits, of a memory shape with elements of `bits` bits: the smallest that fulfil the
         requirements. Raises HostError for a required dimension that the shape lacks."""
-        self._fit(bits, shape)
+        self._require_fit(bits, shape)
         strides = [0] * len(shape)
         for dim in reversed(range(len(shape))):
             stride = _compact_stride(strides, shape, dim, bits)
@@ -284,11 +288,10 @@ class StrideReqs:
         return tuple(strides)
 
     def check(self, strides: Sequence[int], bits: int, shape: Sequence[int]) -> bool:
-        """Return whether strides fit the shape and these requirements.
-
-        A stride may be one element short of what the next inner dimension takes, as in the public compiler.
-        """
-        self._fit(bits, shape)
+        """Return whether strides, in bits and memory order, fit the shape and these requirements. A stride may be one
+        element short of what the next inner dimension takes, as in the public compiler. Raises HostError for a required
+        dimension that the shape lacks."""
+        self._require_fit(bits, shape)
         if len(strides) != len(shape):
             return False
         for dim, stride in enumerate(strides):
@@ -329,7 +332,7 @@ class StrideReqs:
             raise HostError(f"no strides fulfil both {self!r} and {other!r}")
         return result
 
-    def _fit(self, bits: int, shape: Sequence[int]) -> None:
+    def _require_fit(self, bits: int, shape: Sequence[int]) -> None:
         """Raise HostError for elements or a shape that are not possible, and for a shape that lacks a required
         dimension."""
         if bits <= 0 or any(size < 0 for size in shape):

@@ -19,7 +19,7 @@ DYNAMIC = -1
 """A dimension written `?`."""
 
 
-def _nothing() -> "Mapping[str, Attribute]":
+def _empty_mapping() -> "Mapping[str, Attribute]":
     """Return an empty mapping, the default of fields that hold attributes."""
     return MappingProxyType({})
 
@@ -63,7 +63,7 @@ class Opaque:
 
     name: str
     text: str
-    fields: Mapping[str, "Attribute"] = field(default_factory=_nothing)
+    fields: Mapping[str, "Attribute"] = field(default_factory=_empty_mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Type:
     strides: tuple[int, ...] | None = None
     space: str | None = None
     space_index: int | None = None
-    traits: Mapping[str, "Attribute"] = field(default_factory=_nothing)
+    traits: Mapping[str, "Attribute"] = field(default_factory=_empty_mapping)
     parts: tuple["Type", ...] = ()
 
     @property
@@ -221,7 +221,7 @@ class Op:
     results: tuple[Value, ...] = ()
     types: tuple[Type, ...] = ()
     operands: Mapping[str, tuple[Use, ...]] = field(default_factory=lambda: MappingProxyType[str, tuple[Use, ...]]({}))
-    attributes: "Mapping[str, Attribute]" = field(default_factory=_nothing)
+    attributes: "Mapping[str, Attribute]" = field(default_factory=_empty_mapping)
     body: tuple["Op", ...] = ()
     blocks: int = 0
 
@@ -314,7 +314,7 @@ class Module:
     """A module, or a split as a whole."""
 
     name: str
-    attributes: "Mapping[str, Attribute]" = field(default_factory=_nothing)
+    attributes: "Mapping[str, Attribute]" = field(default_factory=_empty_mapping)
     functions: list[Function] = field(default_factory=list[Function])
     ops: list[Op] = field(default_factory=list[Op])
     modules: list["Module"] = field(default_factory=list["Module"])

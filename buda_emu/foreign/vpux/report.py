@@ -88,7 +88,7 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
         category=lambda task: program.tasks[task].op.name,
         details=details,
         group=lambda unit: scheduled.timing.units[unit].partition(":")[0],
-        memories=[_memory(held[space], program.arch.slice_bytes) for space in sorted(held)],
+        memories=[_drawn_slice(held[space], program.arch.slice_bytes) for space in sorted(held)],
         counters=[
             Counter(
                 name=f"barriers in use (of {pressure.limit})",
@@ -114,7 +114,7 @@ def _name_access(scheduled: Scheduled, access: Access) -> str:
     return f"{use.name} ({access.address:#x})"
 
 
-def _memory(held: Occupancy, size: int) -> Memory:
+def _drawn_slice(held: Occupancy, size: int) -> Memory:
     """Return a slice of CMX, drawn as a whole unless less than an eighth of it is used."""
     memory = Memory.of(held)
     if memory.span * _SHOWN_WHOLE > size:

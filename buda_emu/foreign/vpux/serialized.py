@@ -115,10 +115,10 @@ class _Serializer:
             entry = entry_point(declaration)
             text = code.get(declaration.name, code.get(entry, b""))
             self._numbers[declaration] = len(self._kernels)
-            reference = self._add(f"{declaration.name}.text", text)
+            reference = self._add_blob(f"{declaration.name}.text", text)
             self._kernels.append({"function": declaration.name, "entry": entry, "text": reference, "entry_point": 0})
 
-    def _add(self, name: str, data: bytes) -> Blob:
+    def _add_blob(self, name: str, data: bytes) -> Blob:
         """Add a blob of kernel data under a name and return the reference to it."""
         self._data.append({"name": name, "position": self._position, "size": len(data), "bytes": data.hex()})
         self._position += -(-len(data) // ALIGNMENT) * ALIGNMENT
@@ -147,7 +147,7 @@ class _Serializer:
                 calls.append(
                     {
                         "kernel": self._numbers[declaration],
-                        "arguments": self._add(f"task{task.index}.args{number}", call.data),
+                        "arguments": self._add_blob(f"task{task.index}.args{number}", call.data),
                         "data": None,
                         "tile": task.op.integer("tile", 0),
                     }
@@ -157,10 +157,10 @@ class _Serializer:
             "kernels": self._kernels,
             "invocations": calls,
             "tasks": tasks,
-            "runtime": self._runtime(),
+            "runtime": self._runtime_entry(),
         }
 
-    def _runtime(self) -> Runtime | None:
+    def _runtime_entry(self) -> Runtime | None:
         """Return the management kernel and its stacks, one for each SHAVE today, one for each tile in the old dialect;
         None where the modules name none."""
         for name, per in _RUNTIMES:

@@ -37,7 +37,7 @@ def find_unsupported(
             yield from ((name, None) for name in type_reasons(value.type))
 
 
-def _runs(op: Op) -> bool:
+def _is_emulated(op: Op) -> bool:
     """Return whether the emulator runs ops like this one: those of a role that is emulated, and of data movements
     those that copy, permute, convert or have a descriptor."""
     if not op.known:
@@ -78,7 +78,7 @@ def _buffer_reasons(type_: Type) -> Iterator[str]:
 
 def _op_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
     """Yield the names of what an op needs that is not emulated: itself, its types, and what its kind requires."""
-    if not _runs(op):
+    if not _is_emulated(op):
         yield op.name
     if op.name != "constant":  # a scalar
         for result_type in op.types:

@@ -68,7 +68,8 @@ def place(function: Callable[..., Any], variant: str) -> str | None:
 
 
 def read(file: str) -> bytes | None:
-    """Return the machine code in a file; None where there is none, or it is damaged, or may be somebody else's."""
+    """Return the machine code that a file of the cache holds; None where there is no such file, where it is damaged,
+    and where another user may have put it there."""
     if not usable(os.path.dirname(file)):  # noqa: PTH120
         return None
     content = read_cache_file(file, _MAGIC, _MOST_BYTES)

@@ -44,7 +44,7 @@ class Scalar:
         return self.format.size
 
     def read(self, reader: Reader, at: int, before: int) -> Any:  # noqa: ARG002
-        """Read the number at `at` after a check of bounds and alignment."""
+        """Return the number at `at`. Raises Malformed outside of the buffer, and for a place that is not aligned."""
         reader.inside(at, self.size, self.size, self.name)
         return self.format.unpack_from(reader.data, at)[0]
 
@@ -100,7 +100,7 @@ class Text(_Offset):
     name = "string"
 
     def read(self, reader: Reader, at: int, before: int) -> str:  # noqa: ARG002
-        """Read the string that the offset at `at` points to."""
+        """Return the string that the offset at `at` points to. Raises Malformed where it does not verify."""
         return reader.text(reader.follow(at))
 
     def write(self, writer: "Writer", value: str) -> int:
@@ -209,7 +209,8 @@ class Structs(_Offset):
         return f"[struct of int {', '.join(self.names)}]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[tuple[int, ...], ...]:  # noqa: ARG002
-        """Read the structs of the vector that the offset at `at` points to, as tuples of ints."""
+        """Return the structs of the vector that the offset at `at` points to, as tuples of ints. Raises Malformed where
+        they do not verify."""
         return reader.structs(reader.follow(at), len(self.names))
 
     def write(self, writer: "Writer", value: Sequence[Sequence[int]]) -> int:
@@ -243,7 +244,7 @@ class One(_Offset):
         return self.table.__name__
 
     def read(self, reader: Reader, at: int, before: int) -> Table:  # noqa: ARG002
-        """Read and verify the table that the offset at `at` points to."""
+        """Read and verify the table that the offset at `at` points to. Raises Malformed where it does not verify."""
         return reader.table(self.table, reader.follow(at))
 
     def write(self, writer: "Writer", value: Table) -> int:
@@ -271,7 +272,8 @@ class Many(_Offset):
         return f"[{self.table.__name__}]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """Read and verify the tables of the vector that the offset at `at` points to."""
+        """Read and verify the tables of the vector that the offset at `at` points to. Raises Malformed where one does
+        not verify."""
         return reader.tables(self.table, reader.follow(at))
 
     def write(self, writer: "Writer", value: Sequence[Table]) -> int:
@@ -299,8 +301,9 @@ class Union(_Offset):
         return " | ".join(member.__name__ for member in self.members.values())
 
     def read(self, reader: Reader, at: int, before: int) -> Table | None:
-        """Read and verify the table that the offset at `at` points to; None for a type, `before`, that is not
-        known."""
+        """Read and verify the table that the offset at `at` points to. `before` is the value of the slot before, the
+        number of the table's type; None for a number that is not known. Raises Malformed where the table or the offset
+        does not verify."""
         position = reader.follow(at)
         member = self.members.get(before)
         if member is None:

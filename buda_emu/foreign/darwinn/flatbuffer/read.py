@@ -23,7 +23,8 @@ class Kind(Protocol):
         ...
 
     def read(self, reader: Any, at: int, before: int) -> Any:
-        """Read the value whose inline part is at `at`. `before` is the value of the slot before it, for unions."""
+        """Read the value whose inline part is at `at`. `before` is the value of the slot before it, which says for a
+        union what it holds. Raises Malformed where the value does not verify."""
         ...
 
     def write(self, writer: Any, value: Any) -> int:
@@ -134,7 +135,8 @@ class Malformed(Exception):  # noqa: N818 - says what the bytes are
 
 
 def read(table: type[T], data: memoryview, base: int = 0) -> T:
-    """Read and verify the root table of a buffer that begins `base` bytes into the file. Raises Malformed."""
+    """Read and verify the root table of a buffer that begins `base` bytes into the file. Raises Malformed where it does
+    not verify."""
     reader = Reader(data, base)
     return cast(T, reader.table(table, reader.follow(0)))
 
@@ -170,7 +172,8 @@ class Reader:
         return at + offset
 
     def table(self, table: type[Table], at: int) -> Any:
-        """Read and verify the table at `at`."""
+        """Read and verify the table of the class `table` at `at`, or return the one that was read there before. Raises
+        Malformed where it does not verify."""
         cached = self._tables.get((table, at))
         if cached is not None:
             self._visit(cached[1], at)
@@ -208,7 +211,8 @@ class Reader:
         return vtable, length
 
     def tables(self, table: type[Table], at: int) -> tuple[Any, ...]:
-        """Read and verify the vector of tables at `at`."""
+        """Read and verify the vector of tables at `at`, or return the one that was read there before. Raises Malformed
+        where one does not verify."""
         cached = self._tables.get((("vector", table), at))
         if cached is not None:
             self._visit(cached[1], at)
@@ -226,7 +230,8 @@ class Reader:
         return value
 
     def elements(self, at: int) -> list[int]:
-        """Return the positions that the elements of a vector of offsets point to. They are not checked here."""
+        """Return the positions that the elements of a vector of offsets point to. They are not checked here. Raises
+        Malformed for a vector that leads out of the buffer or is too long."""
         view = self.vector(at, 4)
         count = len(view) // 4
         if count > _MOST_TABLES:
@@ -234,7 +239,8 @@ class Reader:
         return [at + 4 + 4 * i + offset for i, offset in enumerate(struct.unpack(f"<{count}I", view))]
 
     def vector(self, at: int, size: int) -> memoryview:
-        """Return the bytes of the elements, of `size` bytes each, of the vector at `at`."""
+        """Return the bytes of the elements, of `size` bytes each, of the vector at `at`. Raises Malformed where they
+        lead out of the buffer."""
         count = self._length(at, size)
         return self.data[at + 4 : at + 4 + count * size]
 
@@ -253,7 +259,8 @@ class Reader:
         return cached[0]
 
     def text(self, at: int) -> str:
-        """Read the string at `at`. Refuse strings that overlap so often that they hold more than twice the file."""
+        """Return the string at `at`. Raises Malformed where it leads out of the buffer, and for strings that overlap so
+        often that they hold more than twice the file."""
         cached = self._tables.get((str, at))
         if cached is None:
             view = self._string(at)
@@ -265,7 +272,8 @@ class Reader:
         return cached[0]
 
     def blobs(self, at: int) -> tuple[memoryview, ...]:
-        """Read the vector of strings at `at` as views on their bytes."""
+        """Return views on the bytes of the strings of the vector at `at`. Raises Malformed where one leads out of the
+        buffer."""
         items: list[memoryview] = []
         views: dict[int, memoryview] = {}
         for number, position in enumerate(self.elements(at)):

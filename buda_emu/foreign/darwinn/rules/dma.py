@@ -101,7 +101,7 @@ def _hint_batch(subject: Subject) -> Iterable[Finding]:
             yield finding(dma.meta, "batch", name, f"batch {dma.meta.batch} of {executable.batch_size}")
 
 
-def _range(dma: DmaDescriptorHint) -> str:
+def _range_text(dma: DmaDescriptorHint) -> str:
     """Describe the bytes that a transfer moves, for messages."""
     return f"{dma.size_in_bytes} bytes at {dma.offset_in_bytes}"
 
@@ -123,7 +123,7 @@ def _input_range(subject: Subject) -> Iterable[Finding]:
             continue
         layer = executable.layer(INPUT, dma.meta.name)
         if layer is not None and layer.element is not None and not _fits(dma, end_of_input(layer.actual_bytes)):
-            message = f"{_range(dma)} of input {layer.name!r}, which has {layer.actual_bytes} bytes"
+            message = f"{_range_text(dma)} of input {layer.name!r}, which has {layer.actual_bytes} bytes"
             yield finding(dma, "size_in_bytes", name, message)
 
 
@@ -149,9 +149,9 @@ def _buffer_range(subject: Subject) -> Iterable[Finding]:
             sizes[OUTPUT] = (f"output {layer.name!r}", layer.padded_bytes)
         buffer, size = sizes[desc]
         if size <= 0 and desc != OUTPUT:
-            yield finding(dma, "meta", name, f"{_range(dma)} of {buffer}, which the executable does not have")
+            yield finding(dma, "meta", name, f"{_range_text(dma)} of {buffer}, which the executable does not have")
         elif not _fits(dma, size):
-            yield finding(dma, "size_in_bytes", name, f"{_range(dma)} of {buffer} of {size} bytes")
+            yield finding(dma, "size_in_bytes", name, f"{_range_text(dma)} of {buffer} of {size} bytes")
 
 
 @BOOK.rule(
@@ -237,7 +237,7 @@ def _unknown_desc(subject: Subject) -> Iterable[Finding]:
 Range = tuple[int, int]
 
 
-def _complete(subject: Subject) -> Iterator[tuple[str, Executable]]:
+def _executables_with_complete_list(subject: Subject) -> Iterator[tuple[str, Executable]]:
     """Yield name and executable of each executable that marks its DMA list as complete."""
     for name, executable in subject.executables:
         if (
@@ -263,7 +263,7 @@ def _moved_ranges(executable: Executable, desc: int) -> dict[tuple[str | None, i
     return ranges
 
 
-def _gap(ranges: list[Range], size: int) -> Range | None:
+def _first_gap(ranges: list[Range], size: int) -> Range | None:
     """Return the first bytes of 0 to size - 1 that are in no range, as start and end; None where all are in one."""
     reached = 0
     for start, end in sorted(ranges):
@@ -277,7 +277,7 @@ def _gap(ranges: list[Range], size: int) -> Range | None:
     return (reached, size)
 
 
-def _overlap(ranges: list[Range]) -> Range | None:
+def _first_overlap(ranges: list[Range]) -> Range | None:
     """Return the first bytes that are in two ranges, as start and end; None where there are none."""
     reached = 0
     not_empty = sorted((start, end) for start, end in ranges if start < end)
@@ -290,10 +290,10 @@ def _overlap(ranges: list[Range]) -> Range | None:
 
 def _not_once(ranges: list[Range], size: int) -> str:
     """Describe the first bytes that are in no range, or else in two; "" where every byte is in exactly one."""
-    gap = _gap(ranges, size)
+    gap = _first_gap(ranges, size)
     if gap is not None:
         return f"bytes {gap[0]} to {gap[1] - 1} of {size} are not moved"
-    overlap = _overlap(ranges)
+    overlap = _first_overlap(ranges)
     if overlap is not None:
         return f"bytes {overlap[0]} to {overlap[1] - 1} are moved twice"
     return ""
@@ -305,7 +305,7 @@ def _not_once(ranges: list[Range], size: int) -> str:
 )  # fmt: skip
 def _outputs(subject: Subject) -> Iterable[Finding]:
     """Warn of an output of which a complete DMA list does not move every byte exactly once (D060)."""
-    for name, executable in _complete(subject):
+    for name, executable in _executables_with_complete_list(subject):
         moved = _moved_ranges(executable, OUTPUT)
         for layer in {layer.name: layer for layer in executable.outputs}.values():
             for batch in _batches(executable):
@@ -320,11 +320,11 @@ def _outputs(subject: Subject) -> Iterable[Finding]:
 )  # fmt: skip
 def _inputs(subject: Subject) -> Iterable[Finding]:
     """Warn of an input of which a complete DMA list does not move every byte (D061)."""
-    for name, executable in _complete(subject):
+    for name, executable in _executables_with_complete_list(subject):
         moved = _moved_ranges(executable, INPUT)
         for layer in {layer.name: layer for layer in executable.inputs}.values():
             for batch in _batches(executable):
-                gap = _gap(moved.get((layer.name, batch), []), layer.actual_bytes)
+                gap = _first_gap(moved.get((layer.name, batch), []), layer.actual_bytes)
                 if gap is not None:
                     message = f"bytes {gap[0]} to {gap[1] - 1} of {layer.actual_bytes} are not moved"
                     yield finding(layer, "size_bytes", f"{name}, input {layer.name!r}, batch {batch}", message)
@@ -344,7 +344,7 @@ def _batches(executable: Executable) -> range:
 )  # fmt: skip
 def _parameters(subject: Subject) -> Iterable[Finding]:
     """Warn of parameters that a complete DMA list does not move exactly once (D062)."""
-    for name, executable in _complete(subject):
+    for name, executable in _executables_with_complete_list(subject):
         wrong = _not_once(_moved_ranges(executable, PARAMETER).get((None, 0), []), executable.parameter_bytes)
         if wrong:
             yield finding(executable, "parameters", name, wrong)
@@ -356,7 +356,7 @@ def _parameters(subject: Subject) -> Iterable[Finding]:
 )  # fmt: skip
 def _chunks(subject: Subject) -> Iterable[Finding]:
     """Warn of a complete DMA list that does not send every chunk of instructions once (D063)."""
-    for name, executable in _complete(subject):
+    for name, executable in _executables_with_complete_list(subject):
         sent = Counter(
             hint.any_hint.instruction_chunk_index
             for hint in executable.hints
@@ -377,7 +377,7 @@ def _chunks(subject: Subject) -> Iterable[Finding]:
 )  # fmt: skip
 def _interrupts(subject: Subject) -> Iterable[Finding]:
     """Warn of a complete DMA list that does not end with an interrupt, or has not exactly one interrupt 0 (D064)."""
-    for name, executable in _complete(subject):
+    for name, executable in _executables_with_complete_list(subject):
         zeros = sum(isinstance(hint.any_hint, InterruptHint) and hint.any_hint.type == 0 for hint in executable.hints)
         if zeros != 1:
             yield finding(executable, "dma_hints", name, f"{zeros} interrupts 0")

@@ -102,7 +102,7 @@ def _map_problems(maps: "Maps", room: int, size: int, budget: Budget, flips_once
             yield "D079", "any_layer", difference
 
 
-def _gap(values: Sequence[int]) -> int:
+def _least_distance(values: Sequence[int]) -> int:
     """Return the distance of the nearest two values; for a single value a distance beyond any tile."""
     return min((b - a for a, b in pairwise(sorted(values))), default=1 << 62)
 
@@ -113,7 +113,7 @@ class _Rows:
     def __init__(self, local: list[int]) -> None:
         self.low = min(local)
         self.high = max(local)
-        self.gap = _gap(local)
+        self.gap = _least_distance(local)
 
 
 class _Columns:
@@ -124,7 +124,7 @@ class _Columns:
         local = [place for place, _ in columns]
         self.low = min(local)
         self.high = max(local)
-        self.gap = _gap(local)
+        self.gap = _least_distance(local)
         sizes = {size for _, size in columns}
         self.row_size = sizes.pop() if len(sizes) == 1 else None
 
@@ -194,7 +194,7 @@ class Maps:
 
     def overlap(self, budget: Budget) -> str:
         """Describe the first place that holds two elements; "" for none."""
-        if self._plain(budget):
+        if self._is_certainly_apart(budget):
             return ""
         budget.take(len(self.ytile) * len(self.xtile))
         columns = list(zip(self.xtile, self.rowsize, self.xlocal, strict=True))
@@ -207,7 +207,7 @@ class Maps:
                 return f"two elements lie at element {second}"
         return ""
 
-    def _plain(self, budget: Budget) -> bool:
+    def _is_certainly_apart(self, budget: Budget) -> bool:
         """Return whether tiles, their rows and the columns in rows are apart: then no place holds two elements."""
         spans: list[tuple[int, int]] = []
         for tile, rows, columns in self.tiles(budget):

@@ -83,23 +83,24 @@ def read_graph(source: "Source | tflite.Model") -> Graph:
     name = "the model"
     model = source
     if not isinstance(model, tflite.Model):
-        model, name = _model(model)
+        model, name = _read_model(model)
     if not model.subgraphs:
         raise PackageError(f"{name} has no graph")
     graph = model.subgraphs[0]
     try:
-        tensors = tuple(_tensor(tensor, number, model) for number, tensor in enumerate(graph.tensors or ()))
+        tensors = tuple(_read_tensor(tensor, number, model) for number, tensor in enumerate(graph.tensors or ()))
         operators = enumerate(graph.operators or ())
-        operations = tuple(_operation(operator, number, model, len(tensors)) for number, operator in operators)
-        inputs = _numbers(graph.inputs, len(tensors), "the graph")
-        outputs = _numbers(graph.outputs, len(tensors), "the graph")
+        operations = tuple(_read_operation(operator, number, model, len(tensors)) for number, operator in operators)
+        inputs = _checked_numbers(graph.inputs, len(tensors), "the graph")
+        outputs = _checked_numbers(graph.outputs, len(tensors), "the graph")
     except ValueError as error:
         raise PackageError(f"{name}: {error}") from None
     return Graph(tensors, operations, inputs, outputs)
 
 
-def _model(source: Source) -> tuple[tflite.Model, str]:
-    """Return the model in a file or in bytes, and its name in messages."""
+def _read_model(source: Source) -> tuple[tflite.Model, str]:
+    """Return the model in a file or in bytes, and its name in messages. Raises PackageError for bytes that are no
+    model, OSError for a file that cannot be opened."""
     data, path = contents(source)
     name = path or "the model"
     if data[4:8] != tflite.IDENTIFIER:
@@ -110,7 +111,7 @@ def _model(source: Source) -> tuple[tflite.Model, str]:
         raise PackageError(f"{name} does not verify: {error}") from None
 
 
-def _numbers(indices: Any, count: int, owner: str, absent: bool = False) -> tuple[int, ...]:
+def _checked_numbers(indices: Any, count: int, owner: str, absent: bool = False) -> tuple[int, ...]:
     """Return tensor numbers, each below `count`, or -1 where one may be absent. Raises ValueError, with the name of
     the `owner`, for any other."""
     if indices is None:
@@ -122,7 +123,7 @@ def _numbers(indices: Any, count: int, owner: str, absent: bool = False) -> tupl
     return numbers
 
 
-def _tensor(table: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
+def _read_tensor(table: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
     """Return a tensor with its constant. Raises ValueError where shape, buffer or quantisation do not fit together."""
     if table.name is not None:
         name = table.name
@@ -133,7 +134,7 @@ def _tensor(table: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
     quantization = table.quantization or tflite.Quantization()
     scale = tuple(quantization.scale or ())
     zeros = tuple(quantization.zero_point or ())
-    constant = _constant(table, name, kind, shape, model)
+    constant = _constant_view(table, name, kind, shape, model)
     if len(scale) != len(zeros) and zeros:
         raise ValueError(f"tensor {name!r} has {plural(len(scale), 'scale')} and {len(zeros)} zero points")
     return Tensor(
@@ -148,7 +149,9 @@ def _tensor(table: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
     )
 
 
-def _constant(table: tflite.Tensor, name: str, kind: str, shape: tuple[int, ...], model: tflite.Model) -> Array | None:
+def _constant_view(
+    table: tflite.Tensor, name: str, kind: str, shape: tuple[int, ...], model: tflite.Model
+) -> Array | None:
     """Return a view on the tensor's buffer; None where the buffer is empty or the type is not read. `kind` is
     numpy's name of the type. Raises ValueError where the bytes do not fit the shape, or the buffer does not exist."""
     buffers = model.buffers or ()
@@ -165,7 +168,7 @@ def _constant(table: tflite.Tensor, name: str, kind: str, shape: tuple[int, ...]
     return np.frombuffer(raw, dtype).reshape(shape)
 
 
-def _operation(table: tflite.Operator, number: int, model: tflite.Model, count: int) -> Operation:
+def _read_operation(table: tflite.Operator, number: int, model: tflite.Model, count: int) -> Operation:
     """Return operator `number` of the graph, which has `count` tensors. Raises ValueError for an operator code or a
     tensor out of range."""
     codes = model.operator_codes or ()
@@ -177,10 +180,10 @@ def _operation(table: tflite.Operator, number: int, model: tflite.Model, count: 
         number=number,
         code=code.code,
         custom=code.custom_code or "" if code.code == tflite.CUSTOM else "",
-        inputs=_numbers(table.inputs, count, owner, absent=True),
-        outputs=_numbers(table.outputs, count, owner),
+        inputs=_checked_numbers(table.inputs, count, owner, absent=True),
+        outputs=_checked_numbers(table.outputs, count, owner),
         options=table.builtin_options,
-        intermediates=_numbers(table.intermediates, count, owner),
+        intermediates=_checked_numbers(table.intermediates, count, owner),
     )
 
 

@@ -19,7 +19,7 @@ class Multiplier(NamedTuple):
 
 
 def half_away(value: Any) -> Any:
-    """Round to the nearest integer, halves away from zero, in double precision."""
+    """Return values rounded to the nearest integer, halves away from zero, in double precision."""
     exact = np.asarray(value, np.float64)
     return np.where(exact >= 0, np.floor(exact + 0.5), np.ceil(exact - 0.5)).astype(np.int64)
 
@@ -129,7 +129,7 @@ def exp(a: Any, i: int, bits: int) -> Ints:
     return np.where(value == 0, (1 << (bits - 1)) - 1, r)
 
 
-def _newton(a: Any, bits: int) -> Ints:
+def _half_reciprocal(a: Any, bits: int) -> Ints:
     """Return half of 1 / (1 + a), for a in 0 to 1 without integer bits; the result has two integer bits."""
     h = (np.asarray(a, np.int64) + (1 << (bits - 1))) >> 1  # (a + one) / 2, halves away from zero
     x = _constant(_RECIPROCAL[0], bits) + high(h, _constant(_RECIPROCAL[1], bits), bits)
@@ -140,12 +140,12 @@ def _newton(a: Any, bits: int) -> Ints:
 
 def recip(a: Any, bits: int) -> Ints:
     """Return 1 / (1 + a) for a in 0 to 1 without integer bits."""
-    return shift_saturating(_newton(a, bits), 1, bits)
+    return shift_saturating(_half_reciprocal(a, bits), 1, bits)
 
 
 def ratio(a: Any, bits: int) -> Ints:
     """Return (1 - a) / (1 + a) for a in 0 to 1 without integer bits."""
-    return shift_saturating(_newton(a, bits) - (1 << (bits - 3)), 2, bits)
+    return shift_saturating(_half_reciprocal(a, bits) - (1 << (bits - 3)), 2, bits)
 
 
 def logistic(a: Any, i: int, bits: int) -> Ints:

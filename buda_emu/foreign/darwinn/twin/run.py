@@ -24,7 +24,7 @@ class Twin:
         self.variables: dict[int, Array] = {}
         for number, tensor in enumerate(self.graph.tensors):
             if tensor.is_variable:
-                self.variables[number] = _initial(tensor)
+                self.variables[number] = _initial_value(tensor)
 
     @property
     def inputs(self) -> list[tuple[str, "np.dtype[Any]", tuple[int, ...]]]:
@@ -99,7 +99,7 @@ class Twin:
         name = declaration.name
         call = Call(
             name=name,
-            inputs=tuple(self._value(number, values, name) for number in operation.inputs),
+            inputs=tuple(self._input_value(number, values, name) for number in operation.inputs),
             outputs=tuple(graph.tensors[number] for number in operation.outputs),
             options=operation.options,
             intermediates=tuple(graph.tensors[number] for number in operation.intermediates),
@@ -117,8 +117,9 @@ class Twin:
             if number is not None and number in self.variables:
                 self.variables[number] = array
 
-    def _value(self, number: int, values: dict[int, Array], operator: str) -> TensorValue | None:
-        """Return an input of an operator: a variable, a fed or computed tensor, or a constant."""
+    def _input_value(self, number: int, values: dict[int, Array], operator: str) -> TensorValue | None:
+        """Return an input of an operator: a variable, a fed or computed tensor, or a constant; None for the number -1.
+        Raises HostError for a tensor that is neither, UnsupportedError for one of a type that is not read."""
         if number < 0:
             return None
         tensor = self.graph.tensors[number]
@@ -143,7 +144,7 @@ def feed(tensor: Tensor, array: Any) -> Array:
     return values
 
 
-def _initial(tensor: Tensor) -> Array:
+def _initial_value(tensor: Tensor) -> Array:
     """Return a variable before the first run, filled with its zero point. Raises UnsupportedError where the type
     cannot hold that."""
     try:

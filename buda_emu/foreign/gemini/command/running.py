@@ -46,7 +46,7 @@ def run_verb(args: argparse.Namespace) -> int:
     else:
         differences = None
     figures = run_figures(ir, timeline)
-    _draw(args, ir, timeline)
+    _write_pictures(args, ir, timeline)
     if args.json:
         say_json(RUN.as_json(_Run(ir, timeline, figures, differences)))
         return 0
@@ -57,7 +57,7 @@ def run_verb(args: argparse.Namespace) -> int:
     return 0
 
 
-def _draw(args: argparse.Namespace, ir: IR, timeline: Timeline) -> None:
+def _write_pictures(args: argparse.Namespace, ir: IR, timeline: Timeline) -> None:
     """Write the trace and the page, which show the same picture, where they were asked for."""
     if args.perfetto is None and args.page is None:
         return
@@ -171,7 +171,7 @@ def stats_verb(args: argparse.Namespace) -> int:
     unusable table."""
     counts = statistics(gemini.load(args.file))
     if args.energy is not None:
-        spent = energy(counts.accesses, _table(args.energy))
+        spent = energy(counts.accesses, _read_energy_table(args.energy))
     else:
         spent = None
     if args.json:
@@ -181,7 +181,7 @@ def stats_verb(args: argparse.Namespace) -> int:
     return 0
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _read_energy_table(path: Path) -> dict[str, Any]:
     """Read a user's energy table, a map of names and numbers. Raises HostError for anything else."""
     content = read_yaml(path, "an energy table")
     if not isinstance(content, dict) or not content:

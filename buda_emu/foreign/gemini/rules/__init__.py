@@ -18,7 +18,7 @@ _SUBJECTS = (workloads, transfers, sizes, memory)  # imported: they fill the boo
 
 def check(ir: "IR", frontend: Any = None) -> "list[Diagnostic]":
     """Return the findings of all rules, sorted by place. `frontend` is the path or the decoded object of the network,
-    which G080 to G082 need."""
+    which G080 to G082 need. Raises ScheduleError for a network that cannot be read."""
     if frontend is None:
         network = None
     else:

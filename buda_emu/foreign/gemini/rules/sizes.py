@@ -113,7 +113,7 @@ def _sizes_in_dialect(index: Index, box: Box, bitwidth: int | None) -> tuple[int
 
 
 def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
-    """Yield what `_fmap_sizes` yields, for a workload's results and operands."""
+    """Yield place, description, stated size, possible sizes and owner (None) of a workload's results and operands."""
     in_bits = index.ir.form.in_bits
     if in_bits:
         extent = work.box

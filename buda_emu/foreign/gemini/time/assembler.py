@@ -114,7 +114,7 @@ class _Parser:
         self._text = text
         self.at = 0
 
-    def _next(self) -> "re.Match[str]":
+    def _next_token(self) -> "re.Match[str]":
         """Return the next token and move behind it."""
         match = _TOKEN.match(self._text, self.at)
         if match is None:
@@ -125,7 +125,7 @@ class _Parser:
     def value(self, depth: int, token: "re.Match[str] | None" = None) -> Any:
         """Return the next literal, which begins with `token` where that was read already. A bare name or a word of
         an enumeration stands for itself as text. `depth` is how deeply it is nested."""
-        match = token or self._next()
+        match = token or self._next_token()
         if depth > _DEPTH:
             raise ValueError("values are nested too deeply")
         kind = match.lastgroup
@@ -141,37 +141,37 @@ class _Parser:
         if kind == "name":
             return _NAMES.get(match[kind], match[kind])
         if match["mark"] == "[":
-            return self._list(depth)
+            return self._parse_list(depth)
         if match["mark"] == "{":
-            return self._object(depth)
+            return self._parse_object(depth)
         raise ValueError(f"{match['mark']!r} at column {self.at} is out of place")
 
-    def _list(self, depth: int) -> list[Any]:
+    def _parse_list(self, depth: int) -> list[Any]:
         """Return the entries of a list whose opening bracket was read."""
         entries: list[Any] = []
-        token = self._next()
+        token = self._next_token()
         while token["mark"] != "]":
             entries.append(self.value(depth + 1, token))
-            token = self._after("]")
+            token = self._token_after_entry("]")
         return entries
 
-    def _object(self, depth: int) -> dict[str, Any]:
+    def _parse_object(self, depth: int) -> dict[str, Any]:
         """Return the entries of an object whose opening brace was read."""
         entries: dict[str, Any] = {}
-        token = self._next()
+        token = self._next_token()
         while token["mark"] != "}":
             key = self.value(depth + 1, token)
-            if not isinstance(key, str) or self._next()["mark"] != ":":
+            if not isinstance(key, str) or self._next_token()["mark"] != ":":
                 raise ValueError(f"a key and a colon are expected at column {self.at}")
             entries[key] = self.value(depth + 1)
-            token = self._after("}")
+            token = self._token_after_entry("}")
         return entries
 
-    def _after(self, closing: str) -> "re.Match[str]":
+    def _token_after_entry(self, closing: str) -> "re.Match[str]":
         """Return the token after an entry: the closing mark, or what follows a comma."""
-        token = self._next()
+        token = self._next_token()
         if token["mark"] == ",":
-            return self._next()
+            return self._next_token()
         if token["mark"] == closing:
             return token
         raise ValueError(f"a comma or {closing!r} is expected at column {self.at}")
@@ -354,17 +354,17 @@ class _DurationModel:
             if "_cfg" in instruction.name:
                 self._formats[instruction.prefix, instruction.parameters.get("RS")] = instruction.parameters.get("DF")
             if _uses_dram(instruction):
-                moved[place] = self._bytes(instruction)
+                moved[place] = self._dram_bytes(instruction)
                 length = self._rates.transfer(moved[place], store=instruction.prefix == "sta")
                 if instruction.prefix == "lw" and self._first:
                     length += FIRST_WEIGHT
                     self._first = False
                 durations.append(length)
             else:
-                durations.append(self._other(instruction))
+                durations.append(self._cycles_without_dram(instruction))
         return durations, moved
 
-    def _other(self, instruction: Instruction) -> int:
+    def _cycles_without_dram(self, instruction: Instruction) -> int:
         """Return the cycles of an instruction that moves nothing through DRAM. Raises ScheduleError where they are
         not known."""
         if "_cfg" in instruction.name:
@@ -376,26 +376,28 @@ class _DurationModel:
         if instruction.name in COMPUTE:
             work = self._workloads_by_id.get(instruction.wkl)
             if work is None:
-                raise self._wrong(instruction, f"the schedule has no workload {instruction.wkl}")
+                raise self._instruction_error(instruction, f"the schedule has no workload {instruction.wkl}")
             return tile_cycles(work)
-        raise self._wrong(instruction, "how long it takes is not known")
+        raise self._instruction_error(instruction, "how long it takes is not known")
 
-    def _bytes(self, instruction: Instruction) -> int:
+    def _dram_bytes(self, instruction: Instruction) -> int:
         """Return the bytes that an instruction moves through DRAM. Raises ScheduleError where its parameters do not
         tell."""
         weights = instruction.prefix in ("ldw", "lw")
         key = "Wsize" if weights else "Tile"
         extents = as_integers(instruction.parameters.get(key), 4, 1)
         if extents is None:
-            raise self._wrong(instruction, f"{key} is a list of four extents")
+            raise self._instruction_error(instruction, f"{key} is a list of four extents")
         a, b, c, d = extents
         if weights:
             return weight_bytes(box_of_shape((1, a, b, c * d)))
         word = self._formats.get((instruction.prefix, instruction.parameters.get("RS")))
         if word not in _BITS:
-            raise self._wrong(instruction, f"no {instruction.prefix}_cfg before it has DF INT8 or FP16 (it has {word})")
+            raise self._instruction_error(
+                instruction, f"no {instruction.prefix}_cfg before it has DF INT8 or FP16 (it has {word})"
+            )
         return fmap_bytes(box_of_shape((a, b, c, d)), _BITS[word])
 
-    def _wrong(self, instruction: Instruction, why: str) -> ScheduleError:
-        """Return the error for an instruction, with file, line and the reason."""
+    def _instruction_error(self, instruction: Instruction, why: str) -> ScheduleError:
+        """Return the error that an instruction cannot be timed, with its file and line and the reason `why`."""
         return ScheduleError(f"{self._path}:{instruction.line}: {instruction.name}: {why}")

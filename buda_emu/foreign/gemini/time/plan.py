@@ -103,7 +103,7 @@ def _plan_a(index: Index) -> Plan:
             items=tuple(_find_latest_loads(work, queue, feeds)),
             pieces=_remote_pieces(index, work),
             rooms=tuple(leaving.get(step, ())),
-            late=tuple(direct.get(step, ())) if _tile_by_tile(work) else (),
+            late=tuple(direct.get(step, ())) if _third_tile_waits(work) else (),
         )
     sends = tuple(_list_sends(index, gated=True))
     return Plan(queue, sends, needs, {number: tuple(places) for number, places in stored.items()})
@@ -119,7 +119,7 @@ def _find_latest_loads(
             yield max(places, key=lambda place: queue[place].gate)
 
 
-def _tile_by_tile(work: Workload) -> bool:
+def _third_tile_waits(work: Workload) -> bool:
     """Return whether the workload's weight goes from L2 to the weight store after the loads of the same snapshot, so
     that its third tile waits (facts GEMINI 5.3)."""
     if work.weight is None or len(work.tiles) <= 2:

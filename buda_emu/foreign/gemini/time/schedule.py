@@ -92,7 +92,7 @@ class _Replay:
 
     def timeline(self) -> Timeline:
         """Add all tasks to their units, run them and return their times."""
-        items = self._items()
+        items = self._add_transfers()
         works = self._add_workloads()
         sends = self._add_sends()
         timing = self.schedule.run()
@@ -145,17 +145,17 @@ class _Replay:
             plan=self.plan,
         )
 
-    def _done(self, steps: Iterable[Step]) -> list[Wait]:
+    def _waits_for_ends(self, steps: Iterable[Step]) -> list[Wait]:
         """Return waits for the ends of workloads."""
         return [_wait_without_taking(self._work_done[step]) for step in steps]
 
-    def _items(self) -> list[int]:
+    def _add_transfers(self) -> list[int]:
         """Add the transfers of the DRAM queue as tasks of one unit and return their numbers, in the order of the
         queue."""
         unit = self.schedule.unit(_DRAM)
         tasks: list[int] = []
         for place, transfer in enumerate(self.plan.queue):
-            waits = self._done(transfer.after)
+            waits = self._waits_for_ends(transfer.after)
             for number in transfer.stores:
                 waits += [_wait_without_taking(self._item_done[other]) for other in self.plan.stored.get(number, ())]
             if transfer.never:
@@ -206,7 +206,7 @@ class _Replay:
             core = send.step[0]
             if core not in units:
                 units[core] = self.schedule.unit(f"send of core {core}")
-            waits = self._done((send.step, *send.after))
+            waits = self._waits_for_ends((send.step, *send.after))
             cycles = self.rates.hop(max(_count_hops(self.ir, send)), send.bytes)
             label = f"transfer {send.transfer_id} from core {core}"
             tasks.append(self.schedule.task(units[core], cycles, waits, [(done, 1)], label))

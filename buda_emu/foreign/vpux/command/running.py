@@ -52,7 +52,7 @@ def run_verb(args: argparse.Namespace) -> int:
     if model is None:
         words = "one step for each task, no durations"
     else:
-        words = f"modelled, assumed: {_parameters(model)}"
+        words = f"modelled, assumed: {_parameters_text(model)}"
     document = load(args.file)
     inputs = _read_inputs(args.input)
     if args.compare is not None:
@@ -82,11 +82,11 @@ def run_verb(args: argparse.Namespace) -> int:
         count = len(document.functions)
         say(f"@{function.name} of split {function.split}, one of {count} functions; --function and --split choose\n")
     _show(args, result, words)
-    _write(args, result, words)
+    _write_files(args, result, words)
     return 0
 
 
-def _parameters(model: Any) -> str:
+def _parameters_text(model: Any) -> str:
     """Return the parameters of a cost model as text."""
     return ", ".join(f"{name} {value}" for name, value in model.parameters.items())
 
@@ -111,13 +111,13 @@ def _show_comparison(args: argparse.Namespace, comparison: Comparison, words: st
     """Print a comparison, write the files of the second run, and return the exit code. `words` describe the
     durations."""
     say_lines(comparison_lines(comparison))
-    _write(args, comparison.second, words)
+    _write_files(args, comparison.second, words)
     if comparison.is_equal:
         return Exit.OK
     return Exit.DIFFERS
 
 
-def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
+def _write_files(args: argparse.Namespace, result: RunResult, words: str) -> None:
     """Write outputs, JSON and trace of a run where the command asks for them. `words` describe the durations."""
     if args.out is not None:
         arrays: dict[str, Any] = {f"out{number}": array for number, array in enumerate(result.outputs)}

@@ -173,14 +173,14 @@ def _make_tensor_arg(program: Program, use: Use, relocation: Relocation, shape: 
         order=of.order,
         dtype=of.element_name,
         strides=of.memory_strides,
-        location=_location(buffer),
+        location=_location_name(buffer),
         address=relocation.address,
         dynamic=shape is not None,
         dims_address=None if shape is None else shape.address,
     )
 
 
-def _location(buffer: Buffer) -> str:
+def _location_name(buffer: Buffer) -> str:
     """Return the name of a buffer's memory in arguments: CMX_NN or DDR."""
     if "CMX" in buffer.spaces[0]:
         return "CMX_NN"
@@ -273,7 +273,7 @@ def _find_bound(tensor: Mapping[str, Any], call: Invocation, n: int) -> tuple[in
     return _decode_order(tensor).to_logical(list(reversed(dims)))
 
 
-def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[int, ...], space: str) -> Region:
+def _tensor_region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[int, ...], space: str) -> Region:
     """Return the region of a memory shape at the address of tensor `n` of a call."""
     relocation = call.relocations[n]
     strides = tuple(stride // 8 for stride in reversed(tensor["strides"]))
@@ -324,7 +324,7 @@ def _read_input(
         shape = tuple(reversed(dims))
         if any(not 0 <= size <= limit for size, limit in zip(shape, bound, strict=True)):
             fail_op(f"{kernel.name}: actual shape {list(shape)} in memory exceeds its bound {list(bound)}", "X045")
-    data = watch.read(_region(tensor, call, n, shape, call.relocations[n].spaces[0]))
+    data = watch.read(_tensor_region(tensor, call, n, shape, call.relocations[n].spaces[0]))
     raw = data.view(_stored_dtype(tensor, call.relocations[n].bits, moved)).reshape(shape)
     return Tensor(raw.transpose([order.perm.index(dim) for dim in range(order.rank)]), order)
 
@@ -353,7 +353,7 @@ def _write_output(
     memory = stored.transpose(order.perm)
     data = np.frombuffer(memory.tobytes(), np.uint8)
     for space in call.relocations[n].spaces:
-        watch.write(_region(tensor, call, n, memory.shape, space), data)
+        watch.write(_tensor_region(tensor, call, n, memory.shape, space), data)
     if not tensor["static"]:
         dims = np.array(memory.shape[::-1], "<i4").tobytes()
         relocation = call.shape_relocations[n]

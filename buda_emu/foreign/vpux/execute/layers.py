@@ -75,13 +75,13 @@ def _relu(_: Op, values: Array) -> Array:
     return np.maximum(values, np.zeros((), values.dtype))
 
 
-def _same(_: Op, values: Array) -> Array:
-    """Return the values unchanged: only the buffers' layouts differ."""
+def _unchanged(_: Op, values: Array) -> Array:
+    """Return the values unchanged, for ops in which only the buffers' layouts differ."""
     return values
 
 
 _LAYERS: Final[Mapping[str, Callable[[Op, Array], Array]]] = MappingProxyType(
-    {"SoftMax": _softmax, "ReLU": _relu, "Reorder": _same, "copy": _same}
+    {"SoftMax": _softmax, "ReLU": _relu, "Reorder": _unchanged, "copy": _unchanged}
 )
 
 
@@ -271,7 +271,8 @@ def _decode_values(content: Dense, of: Type) -> Array:
 
 
 def _convert_constant(values: Array, written: Element | None, target: Element) -> Array:
-    """Return the values of a constant, which were written as one type, in another one."""
+    """Return the elements of a constant in the type `target`, rounded once; bits of bf16 and of types that are only
+    moved as raw integers. `written` is the type that its content states, None where it states none."""
     if target.name == "bf16" and (written is None or written.kind != "quant"):
         return bf16_bits(values)
     if target.is_raw:

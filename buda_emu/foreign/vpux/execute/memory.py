@@ -120,11 +120,13 @@ class Memory:
             ]
 
     def view(self, region: Region) -> Bytes:
-        """Return the region's bytes, writable, with shape [memory shape, bytes of an element]."""
+        """Return the region's bytes as a writable view of memory, with shape [memory shape, bytes of an element].
+        Raises ProgramError for bytes that do not belong to the function."""
         return self._view(region, 1)
 
     def written_flags(self, region: Region) -> Bytes:
-        """Return 1 for each byte of the region that was written, else 0; the shape is that of `view`."""
+        """Return, as a writable view, 1 for each byte of the region that was written, else 0; the shape is that of
+        `view`. Raises ProgramError for bytes that do not belong to the function."""
         return self._view(region, 2)
 
     def _view(self, region: Region, part: int) -> Bytes:
@@ -140,13 +142,15 @@ class Memory:
         raise ProgramError(f"bytes {low} to {high - 1} of {region.space} do not belong to the function", kind="limit")
 
     def read(self, region: Region) -> Bytes:
-        """Return a copy of the region's bytes, flat, in memory order."""
+        """Return a copy of the region's bytes, flat, in memory order. Raises ProgramError for bytes that do not belong
+        to the function."""
         if region.size:
             return self.view(region).reshape(-1).copy()
         return np.zeros(0, np.uint8)
 
     def write(self, region: Region, data: Bytes) -> None:
-        """Store bytes to a region, in memory order, and mark them as written."""
+        """Store bytes, in memory order, to a region and mark them as written. Raises ProgramError for bytes that do not
+        belong to the function."""
         view = self.view(region)
         view[...] = data.reshape(view.shape)
         self.written_flags(region)[...] = 1
@@ -205,14 +209,16 @@ class Watch:
                 )
 
     def read(self, region: Region) -> Bytes:
-        """Read a region as `Memory.read` does, and record the access."""
+        """Return a copy of the region's bytes, flat, in memory order; record the access, and the first read of each
+        task of bytes that nothing wrote. Raises ProgramError for bytes that do not belong to the function."""
         self._note_unwritten(region)
         data = self.memory.read(region)
         self._note(region, data, writes=False)
         return data
 
     def write(self, region: Region, data: Bytes) -> None:
-        """Write a region as `Memory.write` does, and record the access."""
+        """Store bytes, in memory order, to a region, and record the access. Raises ProgramError for bytes that do not
+        belong to the function."""
         self._note(region, data, writes=True)
         self.memory.write(region, data)
 
@@ -276,7 +282,7 @@ _CHUNK: Final = 1 << 20  # numbers that are drawn at a time
 
 
 def round_to(values: Array, target: Element) -> Array:
-    """Convert values to a type with one rounding: floats to nearest even; floats to integers truncated and saturated,
+    """Return values in a type, with one rounding: floats to nearest even; floats to integers truncated and saturated,
     NaN to 0; integers saturate."""
     values = np.asarray(values)
     if values.dtype.kind == "b":
@@ -339,12 +345,14 @@ def pack_narrow(values: Array, of: Type) -> NDArray[np.uint8]:
 
 
 def load_values(memory: Memory | Watch, buffer: Buffer) -> Array:
-    """Return a buffer's elements as a logical array, read from the first of its spaces."""
+    """Return a buffer's elements as a logical array, read from the first of its spaces. Raises ProgramError for a
+    buffer without a known layout."""
     return to_logical(memory.read(regions_of(buffer)[0]), buffer.type)
 
 
 def store_values(memory: Memory | Watch, buffer: Buffer, values: Array) -> None:
-    """Write a logical array of the buffer's own type into all of its spaces."""
+    """Write a logical array of the buffer's own type into all of its spaces. Raises ProgramError for a buffer without a
+    known layout."""
     of = buffer.type
     assert of.order is not None
     if of.bits % 8:

@@ -222,25 +222,26 @@ class _Run:
         self._program = program
         self._kernels = kernels
         self._scheduled = make_schedule(program, duration)
-        self._watch = Watch(Memory(self._extents(limit), limit), digests=digests)
+        self._watch = Watch(Memory(self._touched_extents(limit), limit), digests=digests)
         self._arguments: dict[int, list[bytes]] = {}
 
     def run(self, inputs: Mapping[int, Array]) -> RunResult:
-        """Execute all tasks in the order in which they take effect."""
+        """Fill constants and inputs, execute all tasks in the order in which they take effect, and return outputs and
+        races."""
         program = self._program
         watch = self._watch
-        self._load(inputs)
+        self._fill_constants_and_inputs(inputs)
         for task in self._scheduled.sequence:
             watch.task = task
-            self._do(program.tasks[task])
+            self._execute_task(program.tasks[task])
         watch.task = -1
-        races = self._races()
-        outputs = [(buffer, load_values(watch.memory, buffer)) for buffer in self._outputs()]
+        races = self._find_races()
+        outputs = [(buffer, load_values(watch.memory, buffer)) for buffer in self._result_buffers()]
         return RunResult(
             scheduled=self._scheduled, outputs=outputs, races=races, watch=watch, arguments=self._arguments
         )
 
-    def _races(self) -> list[Hazard]:
+    def _find_races(self) -> list[Hazard]:
         """Return the races. Accesses are first compared as extents that include gaps between elements; only tasks that
         meet there are compared byte by byte."""
         order = self._scheduled.order()
@@ -250,7 +251,7 @@ class _Run:
             return order_conflicts(order, self._watch.accesses(tasks))
         return []
 
-    def _outputs(self) -> Iterator[Buffer]:
+    def _result_buffers(self) -> Iterator[Buffer]:
         """Yield the buffers of the results: the values that the function returns, or else its arguments for
         outputs."""
         program = self._program
@@ -261,7 +262,7 @@ class _Run:
         else:
             yield from (program.buffers[value] for value in program.outputs)
 
-    def _extents(self, limit: int) -> Iterator[tuple[str, int, int]]:
+    def _touched_extents(self, limit: int) -> Iterator[tuple[str, int, int]]:
         """Yield space, first byte and end of everything that the function may touch."""
         program = self._program
         buffers = list(program.buffers.values())
@@ -287,7 +288,7 @@ class _Run:
             for space in target.spaces:
                 yield (space, *part.extent)
 
-    def _load(self, inputs: Mapping[int, Array]) -> None:
+    def _fill_constants_and_inputs(self, inputs: Mapping[int, Array]) -> None:
         """Fill constants and inputs; an input that is absent gets a fixed stimulus. Raises HostError for an input
         that the function does not have."""
         program = self._program
@@ -309,12 +310,12 @@ class _Run:
                 values = _convert_input(array, buffer)
             store_values(memory, buffer, values)
 
-    def _do(self, task: Task) -> None:
+    def _execute_task(self, task: Task) -> None:
         """Execute a task. Raises ProgramError, with task and line, where it fails."""
         op = task.op
         try:
             if op.name == "VPUIP.SW.Kernel":
-                self._call(task)
+                self._run_kernel(task)
             elif OPS[op.name].role == "dma":
                 layers.move(self._watch, self._program, op)
             else:
@@ -326,7 +327,7 @@ class _Run:
             error.within(f"{error.rule + ': ' if error.rule else ''}task {task.index} ({op.name}, line {line})")
             raise
 
-    def _call(self, task: Task) -> None:
+    def _run_kernel(self, task: Task) -> None:
         """Run each invocation of the kernel that a task calls; a cache operation does nothing."""
         declaration = callee(self._program.function, task.op)
         if declaration is None or is_cache_op(declaration):
@@ -348,7 +349,7 @@ def _buffer_extents(buffer: Buffer, limit: int) -> Iterator[tuple[str, int, int]
 
 
 def _convert_input(array: Array, buffer: Buffer) -> Array:
-    """Convert an input to the buffer's type. Raises HostError for another shape, or numbers of another kind."""
+    """Return an input in the buffer's type. Raises HostError for another shape, or numbers of another kind."""
     of = buffer.type
     element_type = of.element
     assert element_type is not None

@@ -25,7 +25,7 @@ _PI: Final = float.fromhex("0x1.921fb54442d18p+1")
 _TAN_EIGHTH: Final = 0.41421356237309503  # tan(pi/8): beyond, the argument is turned by pi/4
 
 
-def _series(x: Floats, coefficients: tuple[float, ...]) -> Floats:
+def _polynomial(x: Floats, coefficients: tuple[float, ...]) -> Floats:
     """Return the value of a polynomial whose coefficients begin with the constant."""
     result = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -61,7 +61,7 @@ def exp(x: Floats) -> Floats:
     rest = (inside - steps * _LN2_HIGH) - steps * _LN2_LOW
     # in two steps, so that results below the normal range are rounded once
     half = np.floor(steps / 2)
-    result = np.ldexp(np.ldexp(_series(rest, _EXP), half.astype(np.int64)), (steps - half).astype(np.int64))
+    result = np.ldexp(np.ldexp(_polynomial(rest, _EXP), half.astype(np.int64)), (steps - half).astype(np.int64))
     return np.where(np.isnan(x), x, np.where(x > 709.9, np.inf, np.where(x < -745.5, 0.0, result)))
 
 
@@ -72,7 +72,7 @@ def log(x: Floats) -> Floats:
     mantissa = np.where(low, mantissa * 2, mantissa)
     exponent = exponent - low
     part = (mantissa - 1) / (mantissa + 1)
-    result = exponent * _LN2_HIGH + (part * _series(part * part, _LOG) + exponent * _LN2_LOW)
+    result = exponent * _LN2_HIGH + (part * _polynomial(part * part, _LOG) + exponent * _LN2_LOW)
     special = np.where(x == 0, -np.inf, np.where(x < 0, np.nan, x))
     return np.where((x > 0) & np.isfinite(x), result, special)
 
@@ -83,8 +83,8 @@ def sin_cos(x: Floats) -> tuple[Floats, Floats]:
     quarters = np.rint(inside / _HALF_PI[0])
     rest = ((inside - quarters * _HALF_PI[0]) - quarters * _HALF_PI[1]) - quarters * _HALF_PI[2]
     square = rest * rest
-    sine = rest * _series(square, _SIN)
-    cosine = _series(square, _COS)
+    sine = rest * _polynomial(square, _SIN)
+    cosine = _polynomial(square, _COS)
     quarter = np.mod(quarters, 4)
     odd = np.mod(quarter, 2) == 1
     first = np.where(odd, cosine, sine)
@@ -99,7 +99,7 @@ def sin_cos(x: Floats) -> tuple[Floats, Floats]:
 def sinh(x: Floats) -> Floats:
     """Return the hyperbolic sine."""
     small = np.clip(np.nan_to_num(x), -1.0, 1.0)
-    near = small * _series(small * small, _SINH)
+    near = small * _polynomial(small * small, _SINH)
     half = exp(np.abs(x) / 2)  # squared, so that nothing overflows early
     far = np.copysign(half * (half / 2) - 0.5 / (half * half), x)
     return np.where(np.abs(x) < 1, near, far)
@@ -114,7 +114,7 @@ def cosh(x: Floats) -> Floats:
 def tanh(x: Floats) -> Floats:
     """Return the hyperbolic tangent."""
     small = np.clip(np.nan_to_num(x), -1.0, 1.0)
-    near = small * _series(small * small, _SINH) / cosh(small)
+    near = small * _polynomial(small * small, _SINH) / cosh(small)
     far = np.copysign(1 - 2 / (exp(2 * np.abs(x)) + 1), x)
     return np.where(np.abs(x) < 1, near, far)
 
@@ -126,7 +126,7 @@ def atan(x: Floats) -> Floats:
     part = np.where(inverted, 1 / np.where(inverted, size, 1.0), size)
     shifted = part > _TAN_EIGHTH
     part = np.where(shifted, (part - 1) / (part + 1), part)
-    result = part * _series(part * part, _ATAN) + np.where(shifted, _PI / 4, 0.0)
+    result = part * _polynomial(part * part, _ATAN) + np.where(shifted, _PI / 4, 0.0)
     return np.copysign(np.where(inverted, _PI / 2 - result, result), x)
 
 
@@ -247,13 +247,13 @@ _PLAIN: Final[tuple[tuple[str, bool, str, Callable[[Floats], Floats]], ...]] = (
 )
 
 
-def _plain(function: Callable[[Floats], Floats]) -> Callable[[Call], Array]:
+def _apply_to_elements(function: Callable[[Floats], Floats]) -> Callable[[Call], Array]:
     """Return the definition of a kernel that applies a function to each element of its input."""
     return lambda call: function(call.inputs[0].floats)
 
 
 def _clamp(call: Call) -> Array:
-    """Limit each element to the attributes lo and hi."""
+    """Return each element limited to the attributes lo and hi."""
     return np.minimum(np.maximum(call.inputs[0].floats, call.number("lo")), call.number("hi"))
 
 
@@ -286,8 +286,8 @@ def _leaky(call: Call) -> Array:
 
 
 def _round(call: Call) -> Array:
-    """Round to integers, halves to even for mode 0 and away from 0 for mode 1. Raises ProgramError (X046) for
-    another mode."""
+    """Return the elements rounded to integers, halves to even for mode 0 and away from 0 for mode 1. Raises
+    ProgramError (X046) for another mode."""
     mode = call.integer("mode")
     if mode not in (0, 1):
         fail_op(f"round mode {mode}: 0 and 1 are known")
@@ -300,8 +300,8 @@ def _round(call: Call) -> Array:
 def _activations() -> Iterator[Kernel]:
     """Yield the kernels of activations."""
     for name, exact, text, function in _PLAIN:
-        yield Kernel(f"activation_{name}", 1, _plain(function), text, exact=exact, keeps_shape=True)
-    relu = _plain(_PLAIN[0][3])
+        yield Kernel(f"activation_{name}", 1, _apply_to_elements(function), text, exact=exact, keeps_shape=True)
+    relu = _apply_to_elements(_PLAIN[0][3])
     yield Kernel("relu_fp16", 1, relu, "max(x, 0)", keeps_shape=True)
     for name, compute, text, attributes, exact in (
         ("activation_clamp", _clamp, "min(max(x, lo), hi)", ("lo", "hi"), True),
@@ -364,7 +364,7 @@ def _power(a: Array, b: Array) -> Array:
     return power(a.astype(np.float64), b.astype(np.float64))
 
 
-def _bits(function: Two) -> Two:
+def _bitwise(function: Two) -> Two:
     """Return the function of two arrays that applies a bitwise `function` to them as int64."""
     return lambda a, b: function(a.astype(np.int64), b.astype(np.int64))
 
@@ -389,21 +389,21 @@ _TWO: Final[tuple[tuple[str, bool, str, Two], ...]] = (
     ("and", True, "both are not 0", lambda a, b: (a != 0) & (b != 0)),
     ("logical_or", True, "one is not 0", lambda a, b: (a != 0) | (b != 0)),
     ("logical_xor", True, "exactly one is not 0", lambda a, b: (a != 0) ^ (b != 0)),
-    ("bitwise_and", True, "bits of both", _bits(np.bitwise_and)),
-    ("bitwise_or", True, "bits of one", _bits(np.bitwise_or)),
-    ("bitwise_xor", True, "bits of exactly one", _bits(np.bitwise_xor)),
+    ("bitwise_and", True, "bits of both", _bitwise(np.bitwise_and)),
+    ("bitwise_or", True, "bits of one", _bitwise(np.bitwise_or)),
+    ("bitwise_xor", True, "bits of exactly one", _bitwise(np.bitwise_xor)),
 )
 
 
 def broadcast(*arrays: Array) -> list[Array]:
-    """Broadcast the arrays to one shape. Raises ProgramError (X046) for shapes that do not fit."""
+    """Return the arrays broadcast to one shape. Raises ProgramError (X046) for shapes that do not fit."""
     try:
         return list(np.broadcast_arrays(*arrays))
     except ValueError:
         fail_op(f"shapes {', '.join(str(list(array.shape)) for array in arrays)} cannot be broadcast")
 
 
-def _two(function: Two) -> Callable[[Call], Array]:
+def _apply_to_two(function: Two) -> Callable[[Call], Array]:
     """Return the definition of a kernel that applies a function to its two inputs, broadcast to one shape."""
     return lambda call: np.asarray(function(*broadcast(*(operand.values for operand in call.inputs))))
 
@@ -416,7 +416,7 @@ def _prelu(call: Call) -> Array:
 
 
 def _bitwise_not(call: Call) -> Array:
-    """Invert all bits of each element, those of unsigned types within their width."""
+    """Return each element with all bits inverted, those of unsigned types within their width."""
     x = call.inputs[0]
     inverted = ~x.values.astype(np.int64)
     if x.raw.dtype.kind == "u":
@@ -433,7 +433,7 @@ def _select(call: Call) -> Array:
 def _operations_of_two() -> Iterator[Kernel]:
     """Yield the kernels of operations of two inputs, and the few of one or three that belong to them."""
     for name, exact, text, function in _TWO:
-        yield Kernel(f"eltwise_{name}", 2, _two(function), text, exact=exact, keeps_shape=True)
+        yield Kernel(f"eltwise_{name}", 2, _apply_to_two(function), text, exact=exact, keeps_shape=True)
     yield Kernel("prelu_fp16", 2, _prelu, "x > 0: x, else slope·x; leading 1s are added to slope", keeps_shape=True)
     yield Kernel("eltwise_select", 3, _select, "cond ≠ 0: a, else b", keeps_shape=True)
     yield Kernel("eltwise_logical_not", 1, lambda call: call.inputs[0].values == 0, "1 where x = 0", keeps_shape=True)

@@ -13,8 +13,8 @@ def _convert(call: Call) -> Array:
 
 
 def _reorder(call: Call) -> Array:
-    """Permute the dimensions in memory by the attribute r, which counts them from the innermost. Raises
-    ProgramError (X046) where r is no permutation, or the result does not fit the output."""
+    """Return the elements with the dimensions in memory permuted by the attribute r, which counts them from the
+    innermost. Raises ProgramError (X046) where r is no permutation, or the result does not fit the output."""
     tensor = call.inputs[0]
     rank = tensor.order.rank
     reversed_order: tuple[int, ...] = call.attributes["r"]
@@ -33,7 +33,7 @@ def _reorder(call: Call) -> Array:
 
 
 def _tile(call: Call) -> Array:
-    """Repeat the input along each logical dimension. Raises ProgramError (X046) where that does not give the
+    """Return the input repeated along each logical dimension. Raises ProgramError (X046) where that does not give the
     output's shape."""
     x = call.inputs[0].raw
     repeats = call.attributes["repeats"]
@@ -98,7 +98,7 @@ def _topk(call: Call) -> tuple[Array, Array]:
     return np.moveaxis(values, -1, dim), np.moveaxis(order, -1, dim)
 
 
-def _blocks(call: Call) -> tuple[int, int]:
+def _block_and_mode(call: Call) -> tuple[int, int]:
     """Return block size and mode of a kernel that moves between depth and space. Raises ProgramError (X046) for
     impossible ones."""
     block = call.integer("block")
@@ -109,9 +109,9 @@ def _blocks(call: Call) -> tuple[int, int]:
 
 
 def _depth_to_space(call: Call) -> Array:
-    """Move channels into blocks of rows and columns; the channel counts blocks first for mode 0, depth first for
-    mode 1. Raises ProgramError (X046) for channels that do not divide."""
-    block, mode = _blocks(call)
+    """Return the elements with channels moved into blocks of rows and columns; the channel counts blocks first for mode
+    0, depth first for mode 1. Raises ProgramError (X046) for channels that do not divide."""
+    block, mode = _block_and_mode(call)
     x = call.inputs[0].raw
     n, c, h, w = x.shape
     if c % (block * block):
@@ -125,9 +125,9 @@ def _depth_to_space(call: Call) -> Array:
 
 
 def _space_to_depth(call: Call) -> Array:
-    """Move blocks of rows and columns into channels; the channel counts blocks first for mode 0, depth first for
-    mode 1. Raises ProgramError (X046) for rows or columns that do not divide."""
-    block, mode = _blocks(call)
+    """Return the elements with blocks of rows and columns moved into channels; the channel counts blocks first for mode
+    0, depth first for mode 1. Raises ProgramError (X046) for rows or columns that do not divide."""
+    block, mode = _block_and_mode(call)
     x = call.inputs[0].raw
     n, c, h, w = x.shape
     if h % block or w % block:

@@ -14,7 +14,8 @@ Floats = NDArray[np.float64]
 
 
 def softmax_along(x: Floats, dim: int, pad: int = 0) -> Floats:
-    """Return the softmax over a dimension, whose last `pad` elements take no part and become 0."""
+    """Return the softmax over a dimension, whose last `pad` elements take no part and become 0. Raises ProgramError
+    (X046) for more padding than elements."""
     if not 0 <= pad <= x.shape[dim]:
         fail_op(f"{pad} elements of padding in a dimension of {x.shape[dim]}")
     x = np.moveaxis(x, dim, -1)
@@ -64,8 +65,8 @@ def _log_softmax(call: Call) -> Array:
 
 
 def _mvn1(call: Call) -> Array:
-    """Subtract the mean over all dimensions from 2 on, or from 1 on with `across`; with `variance` also divide by
-    √(var + eps)."""
+    """Return x less its mean over all dimensions from 2 on, or from 1 on with `across`; with `variance` also divided by
+    √(var + eps). Raises ProgramError (X046) where there are no such dimensions."""
     x = call.inputs[0].floats
     first = 1 if call.attributes["across"] else 2
     axes = tuple(range(first, x.ndim))
@@ -99,8 +100,8 @@ def _cum_sum(call: Call) -> Array:
 
 
 def _normalize_l2(call: Call) -> Array:
-    """Divide by √(Σx² + eps), or by √max(Σx², eps) for mode 1, with the sum over logical axes. Raises ProgramError
-    (X046) for another mode and for an axis that is named twice."""
+    """Return x divided by √(Σx² + eps), or by √max(Σx², eps) for mode 1, with the sum over logical axes. Raises
+    ProgramError (X046) for another mode and for an axis that is named twice."""
     x = call.inputs[0].floats
     # logical, as the layer has them: the compiler hands them on unresolved, negative ones, too
     axes = tuple(logical_dim(axis, x.ndim) for axis in call.attributes["axes"])
@@ -226,7 +227,7 @@ def _reshape_result(result: Array, shape: tuple[int, ...]) -> Array:
     return result.reshape(shape)
 
 
-def _all() -> Iterator[Kernel]:
+def _reduction_kernels() -> Iterator[Kernel]:
     """Yield a kernel for each kind of reduction."""
     for name, exact, text, function in _KINDS:
         yield Kernel(
@@ -239,4 +240,4 @@ def _all() -> Iterator[Kernel]:
         )
 
 
-REDUCTIONS: Final = family("reductions", tuple(_all()))
+REDUCTIONS: Final = family("reductions", tuple(_reduction_kernels()))

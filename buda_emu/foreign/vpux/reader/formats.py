@@ -51,14 +51,14 @@ class FormatReader:
             self.scanner.at = start
             try:
                 parts = Parts()
-                self._elements(text.split(), parts)
+                self._read_elements(text.split(), parts)
                 return parts
             except ReadError as error:
                 if worst is None or error.offset > worst.offset:
                     worst = error
         raise worst or self.scanner.fail("expected an op")
 
-    def _elements(self, elements: list[str], parts: Parts) -> None:
+    def _read_elements(self, elements: list[str], parts: Parts) -> None:
         """Read the elements of a format in order, with the attributes in braces that may stand before each, into
         `parts`."""
         at = 0
@@ -79,7 +79,7 @@ class FormatReader:
                 parts.types = self.values.types()
                 at += 3
             else:
-                self._element(elements[at], parts)
+                self._read_element(elements[at], parts)
             at += 1
         self.annotations(parts)
 
@@ -127,7 +127,7 @@ class FormatReader:
             if clause is None:
                 break
             remaining.remove(clause)
-            self._element(clause.removesuffix("?"), parts)
+            self._read_element(clause.removesuffix("?"), parts)
         missing = [element for element in remaining if not element.endswith("?")]
         if missing:
             raise self.scanner.fail(f"expected {missing[0]}, found {self.scanner.describe_next()}")
@@ -139,7 +139,7 @@ class FormatReader:
         self.scanner.at = start
         return begins
 
-    def _element(self, element: str, parts: Parts) -> None:
+    def _read_element(self, element: str, parts: Parts) -> None:
         """Read one element of a format into `parts`; one that ends with `?` may be absent."""
         scanner = self.scanner
         optional = element.endswith("?")
@@ -147,7 +147,7 @@ class FormatReader:
         if plain in _SIMPLE:
             _SIMPLE[plain](self, parts, optional)
         elif plain[0] == "<":
-            parts.attributes[plain[1:-1]] = self._parameter(plain)
+            parts.attributes[plain[1:-1]] = self._read_parameter(plain)
         elif plain[0] == "[":
             if scanner.sees("[") or not optional:
                 parts.attributes[plain[1:-1]] = self.values.integers()
@@ -183,7 +183,7 @@ class FormatReader:
             _ = scanner.take(":") or scanner.take("=")
             parts.attributes[word] = self.values.attribute()
 
-    def _parameter(self, plain: str) -> Attribute:
+    def _read_parameter(self, plain: str) -> Attribute:
         """Read an attribute that is a string, or one word or number in angle brackets. `plain` names the element in
         the message."""
         if self.scanner.sees('"'):
@@ -214,7 +214,7 @@ class FormatReader:
         name = self.scanner.need(VALUE, "a value")
         return Use(name, self.scope.get(name))
 
-    def _use_as(self) -> Use:
+    def _read_use_as(self) -> Use:
         """Read one operand with the name that it has inside of the op, if any: `%a as %x`. Raises ReadError."""
         use = self.use()
         inner = None
@@ -230,7 +230,7 @@ class FormatReader:
         typed = 0
         while not scanner.sees(")"):
             if scanner.sees("%"):
-                uses.append(self._use_as())
+                uses.append(self._read_use_as())
                 behind = scanner.take(":")
             else:
                 behind = typed > 0
@@ -248,21 +248,21 @@ class FormatReader:
         return tuple(use if use.inner is None or use.inner.type else _with_type(use, use.type) for use in uses)
 
     # ---------------------------------------------------------------------------------------- simple elements
-    def _braces(self, parts: Parts, _: bool) -> None:
+    def _read_braces(self, parts: Parts, _: bool) -> None:
         """Read attributes in braces, if there are any: element `{}` of a format."""
         if self.scanner.sees("{"):
             parts.attributes.update(self.values.dictionary())
 
-    def _list(self, parts: Parts, optional: bool) -> None:
+    def _read_operand_list(self, parts: Parts, optional: bool) -> None:
         """Read a list of values in parentheses: element `()` of a format."""
         if self.scanner.sees("(") or not optional:
             parts.operands[""] = self.uses()
 
-    def _one(self, parts: Parts, _: bool) -> None:
+    def _read_one_value(self, parts: Parts, _: bool) -> None:
         """Read one value: element `%` of a format."""
         parts.operands[""] = (self.use(),)
 
-    def _several(self, parts: Parts, _: bool) -> None:
+    def _read_values(self, parts: Parts, _: bool) -> None:
         """Read values with commas between them, or none: element `%*` of a format."""
         uses: list[Use] = []
         while self.scanner.sees("%"):
@@ -271,7 +271,7 @@ class FormatReader:
                 break
         parts.operands[""] = tuple(uses)
 
-    def _colon(self, parts: Parts, optional: bool) -> None:
+    def _read_types_after_colon(self, parts: Parts, optional: bool) -> None:
         """Read types after a colon, and give them to the operands if there are as many: element `:T` of a format."""
         if self.scanner.take(":"):
             types = self.values.types()
@@ -281,27 +281,27 @@ class FormatReader:
         elif not optional:
             raise self.scanner.fail(f"expected ':', found {self.scanner.describe_next()}")
 
-    def _result_colon(self, parts: Parts, _: bool) -> None:
+    def _read_result_type_after_colon(self, parts: Parts, _: bool) -> None:
         """Read the type of the result after a colon: element `:=T` of a format."""
         self.scanner.expect(":")
         parts.types = (self.values.type(),)
 
-    def _arrow(self, parts: Parts, optional: bool) -> None:
+    def _read_types_after_arrow(self, parts: Parts, optional: bool) -> None:
         """Read the types of the results after an arrow: element `->T` of a format."""
         if self.scanner.sees("->") or not optional:
             self.scanner.expect("->")
             parts.types = self.values.types()
 
-    def _to(self, parts: Parts, _: bool) -> None:
+    def _read_type_after_to(self, parts: Parts, _: bool) -> None:
         """Read the type of the result after `to`: element `toT` of a format."""
         self.scanner.expect("to")
         parts.types = (self.values.type(),)
 
-    def _bare_type(self, parts: Parts, _: bool) -> None:
+    def _read_bare_type(self, parts: Parts, _: bool) -> None:
         """Read the type of the result, which stands alone: element `T` of a format."""
         parts.types = (self.values.type(),)
 
-    def _constant(self, parts: Parts, _: bool) -> None:
+    def _read_constant(self, parts: Parts, _: bool) -> None:
         """Read the value of a constant up to the colon before its type: element `value` of a format."""
         start = self.scanner.at
         parts.attributes["value"] = self.values.attribute()
@@ -309,12 +309,12 @@ class FormatReader:
         colon = self.scanner.text.rfind(":", start, stop)
         self.scanner.at = stop if colon < 0 else colon
 
-    def _region(self, parts: Parts, optional: bool) -> None:
+    def _read_region(self, parts: Parts, optional: bool) -> None:
         """Read a region in braces with its ops: element `{..}` of a format."""
         if self.scanner.sees("{") or not optional:
             parts.body, parts.blocks = self.region(self.scope.new_child())
 
-    def _entries(self, parts: Parts, _: bool) -> None:
+    def _read_entries(self, parts: Parts, _: bool) -> None:
         """Read a name in quotes and attributes without braces, if either is there: element `entries` of a format."""
         if self.scanner.sees('"'):
             parts.attributes["name"] = self.scanner.string() or ""
@@ -324,7 +324,7 @@ class FormatReader:
         except ReadError:
             self.scanner.at = start
 
-    def _tail(self, parts: Parts, _: bool) -> None:
+    def _read_tail(self, parts: Parts, _: bool) -> None:
         """Skip to the next statement and keep the text up to there as an attribute: element `tail` of a format."""
         start = self.scanner.at
         self.skip()
@@ -333,19 +333,19 @@ class FormatReader:
 
 _SIMPLE: Mapping[str, Callable[[FormatReader, Parts, bool], None]] = MappingProxyType(
     {
-        "{}": FormatReader._braces,  # pyright: ignore[reportPrivateUsage]  # a table of this class
-        "()": FormatReader._list,  # pyright: ignore[reportPrivateUsage]
-        "%": FormatReader._one,  # pyright: ignore[reportPrivateUsage]
-        "%*": FormatReader._several,  # pyright: ignore[reportPrivateUsage]
-        ":T": FormatReader._colon,  # pyright: ignore[reportPrivateUsage]
-        ":=T": FormatReader._result_colon,  # pyright: ignore[reportPrivateUsage]
-        "->T": FormatReader._arrow,  # pyright: ignore[reportPrivateUsage]
-        "toT": FormatReader._to,  # pyright: ignore[reportPrivateUsage]
-        "T": FormatReader._bare_type,  # pyright: ignore[reportPrivateUsage]
-        "value": FormatReader._constant,  # pyright: ignore[reportPrivateUsage]
-        "{..}": FormatReader._region,  # pyright: ignore[reportPrivateUsage]
-        "entries": FormatReader._entries,  # pyright: ignore[reportPrivateUsage]
-        "tail": FormatReader._tail,  # pyright: ignore[reportPrivateUsage]
+        "{}": FormatReader._read_braces,  # pyright: ignore[reportPrivateUsage]  # a table of this class
+        "()": FormatReader._read_operand_list,  # pyright: ignore[reportPrivateUsage]
+        "%": FormatReader._read_one_value,  # pyright: ignore[reportPrivateUsage]
+        "%*": FormatReader._read_values,  # pyright: ignore[reportPrivateUsage]
+        ":T": FormatReader._read_types_after_colon,  # pyright: ignore[reportPrivateUsage]
+        ":=T": FormatReader._read_result_type_after_colon,  # pyright: ignore[reportPrivateUsage]
+        "->T": FormatReader._read_types_after_arrow,  # pyright: ignore[reportPrivateUsage]
+        "toT": FormatReader._read_type_after_to,  # pyright: ignore[reportPrivateUsage]
+        "T": FormatReader._read_bare_type,  # pyright: ignore[reportPrivateUsage]
+        "value": FormatReader._read_constant,  # pyright: ignore[reportPrivateUsage]
+        "{..}": FormatReader._read_region,  # pyright: ignore[reportPrivateUsage]
+        "entries": FormatReader._read_entries,  # pyright: ignore[reportPrivateUsage]
+        "tail": FormatReader._read_tail,  # pyright: ignore[reportPrivateUsage]
     }
 )
 

@@ -49,7 +49,7 @@ class StatementReader:
         root = Module("")
         self._modules.append(root)
         while True:
-            self._module_body(self._modules[-1])
+            self._read_module_body(self._modules[-1])
             if len(self._modules) == 1:
                 break
             scanner.expect("}")
@@ -59,27 +59,27 @@ class StatementReader:
             raise scanner.fail(f"{scanner.describe_next()} closes nothing")
         return root
 
-    def _module_body(self, module: Module) -> None:
+    def _read_module_body(self, module: Module) -> None:
         """Read statements up to the end of the innermost module, entering modules that begin on the way."""
         scanner = self._scanner
         while not scanner.sees("}") and scanner.at < scanner.end:
-            if self._alias():
+            if self._read_alias():
                 continue
             start = scanner.at
             if scanner.word("builtin.module") or scanner.word("module"):
-                module.modules.append(self._module())
+                module.modules.append(self._read_module_head())
                 module = module.modules[-1]
                 continue
             if scanner.word("func.func") or scanner.word("func"):
-                function = self._function(start)
+                function = self._read_function(start)
                 module.functions.append(function)
                 if function.body is not None:
                     self.functions.append(function)
             else:
-                module.ops.append(self._op(ChainMap()))
+                module.ops.append(self._read_op(ChainMap()))
             scanner.location()
 
-    def _module(self) -> Module:
+    def _read_module_head(self) -> Module:
         """Read the beginning of a module, up to its brace."""
         scanner = self._scanner
         if scanner.sees("@"):
@@ -97,7 +97,7 @@ class StatementReader:
         self._modules.append(module)
         return module
 
-    def _alias(self) -> bool:
+    def _read_alias(self) -> bool:
         """Read the definition of an alias if one comes next, and return whether it did."""
         scanner = self._scanner
         name = scanner.match(_ALIAS_IS)
@@ -109,7 +109,7 @@ class StatementReader:
         return True
 
     # ----------------------------------------------------------------------------------------------- functions
-    def _function(self, start: int) -> Function:
+    def _read_function(self, start: int) -> Function:
         """Read a function, of which `func` at `start` was read, up to the end of its body, if it has one."""
         scanner = self._scanner
         for word in ("private", "public", "nested"):
@@ -117,7 +117,7 @@ class StatementReader:
                 break
         name = self._values.symbol()
         end = scanner.at
-        arguments = self._arguments()
+        arguments = self._read_arguments()
         if scanner.take("->"):
             results = self._values.types()
         else:
@@ -131,7 +131,7 @@ class StatementReader:
         body: tuple[Op, ...] | None = None
         blocks = 0
         if scanner.sees("{"):
-            body, blocks = self._region(ChainMap({value.name: value for value in arguments}))
+            body, blocks = self._read_region(ChainMap({value.name: value for value in arguments}))
         return Function(
             name=name.leaf,
             split=self._split,
@@ -146,7 +146,7 @@ class StatementReader:
             document=self._document,
         )
 
-    def _arguments(self) -> tuple[Value, ...]:
+    def _read_arguments(self) -> tuple[Value, ...]:
         """Read a function's arguments, `(%a: T {attributes}, T)`."""
         scanner = self._scanner
         scanner.expect("(")
@@ -164,7 +164,7 @@ class StatementReader:
         scanner.expect(")")
         return tuple(arguments)
 
-    def _region(self, scope: Scope) -> tuple[tuple[Op, ...], int]:
+    def _read_region(self, scope: Scope) -> tuple[tuple[Op, ...], int]:
         """Read a region in braces, and return its ops and the number of blocks that they form."""
         scanner = self._scanner
         scanner.expect("{")
@@ -176,27 +176,27 @@ class StatementReader:
                     raise scanner.fail("a '}' is missing at the end of the text")
                 if scanner.match(_BLOCK) is not None:
                     blocks += bool(ops)
-                    for value in self._arguments() if scanner.sees("(") else ():
+                    for value in self._read_arguments() if scanner.sees("(") else ():
                         scope[value.name] = value
                     scanner.expect(":")
-                elif not self._alias():
-                    ops.append(self._op(scope))
+                elif not self._read_alias():
+                    ops.append(self._read_op(scope))
                     scanner.location()
         scanner.expect("}")
         return tuple(ops), blocks
 
     # --------------------------------------------------------------------------------------------- operations
-    def _op(self, scope: Scope) -> Op:
+    def _read_op(self, scope: Scope) -> Op:
         """Read an op with its results, which become known in the scope. Of an op that the table does not have, only
         the names are kept."""
         scanner = self._scanner
-        names = self._result_names()
+        names = self._read_result_names()
         scanner.space()
         start = scanner.at
         generic = _GENERIC.match(scanner.text, start, scanner.end)
         if generic is not None:
             scanner.at = generic.end()
-            self._skip()
+            self._skip_statement()
             return self._make_unknown_op(generic[1], start, generic.end(), names, scope)
         name = scanner.need(_NAME, "a statement")
         end = scanner.at
@@ -204,17 +204,19 @@ class StatementReader:
         if spec is None:
             if "." not in name and not names:
                 raise scanner.fail(f"expected a statement, found {name!r}", start)
-            self._skip()
+            self._skip_statement()
             return self._make_unknown_op(name, start, end, names, scope)
-        reader = FormatReader(scanner=scanner, values=self._values, region=self._region, skip=self._skip, scope=scope)
+        reader = FormatReader(
+            scanner=scanner, values=self._values, region=self._read_region, skip=self._skip_statement, scope=scope
+        )
         if spec.formats == ("kernel",):
-            parts = self._kernel(reader)
+            parts = self._read_kernel(reader)
         else:
             parts = reader.read(spec.formats)
         types = parts.types
         results = tuple(Value(result_name, types[n] if n < len(types) else None) for n, result_name in enumerate(names))
         scope.update((value.name, value) for value in results)
-        self._aliases_of_results(names, results, scope)
+        self._add_result_aliases(names, results, scope)
         return Op(
             name=name,
             offset=start,
@@ -233,17 +235,17 @@ class StatementReader:
         and `end` are the offsets of its name."""
         results = tuple(Value(result_name, None) for result_name in names)
         scope.update((value.name, value) for value in results)
-        self._aliases_of_results(names, results, scope)
+        self._add_result_aliases(names, results, scope)
         return Op(name=name, offset=start, end=end, known=False, results=results)
 
     @staticmethod
-    def _aliases_of_results(names: list[str], results: tuple[Value, ...], scope: Scope) -> None:
+    def _add_result_aliases(names: list[str], results: tuple[Value, ...], scope: Scope) -> None:
         """Make `%r#0` known as `%r`, too."""
         for name, value in zip(names, results, strict=True):
             if name.endswith("#0"):
                 scope[name.removesuffix("#0")] = value
 
-    def _result_names(self) -> list[str]:
+    def _read_result_names(self) -> list[str]:
         """Read the names of results, `%r, %s:2 =`, and return %r, %s#0 and %s#1."""
         scanner = self._scanner
         names: list[str] = []
@@ -262,7 +264,7 @@ class StatementReader:
                 break
         return names
 
-    def _kernel(self, reader: FormatReader) -> Parts:
+    def _read_kernel(self, reader: FormatReader) -> Parts:
         """Read a VPUIP.SW.Kernel: attributes, `@kernel`, clauses in any order, results, and a region that knows the
         inner names only."""
         scanner = self._scanner
@@ -272,7 +274,7 @@ class StatementReader:
         parts.attributes["callee"] = symbol
         while True:
             reader.annotations(parts, before_region=True)
-            if not self._kernel_clause(reader, parts):
+            if not self._read_kernel_clause(reader, parts):
                 break
         if scanner.take("->"):
             parts.types = self._values.types()
@@ -280,11 +282,11 @@ class StatementReader:
         if scanner.sees("{"):
             uses = parts.operands.get("inputs", ()) + parts.operands.get("outputs", ())
             inner = [use.inner for use in uses if use.inner is not None]
-            parts.body, parts.blocks = self._region(ChainMap({value.name: value for value in inner}))
+            parts.body, parts.blocks = self._read_region(ChainMap({value.name: value for value in inner}))
             reader.annotations(parts)
         return parts
 
-    def _kernel_clause(self, reader: FormatReader, parts: Parts) -> bool:
+    def _read_kernel_clause(self, reader: FormatReader, parts: Parts) -> bool:
         """Read one clause of a VPUIP.SW.Kernel; return False if no clause follows."""
         scanner = self._scanner
         if scanner.word("on"):
@@ -303,7 +305,7 @@ class StatementReader:
         parts.operands[word] = reader.uses()
         return True
 
-    def _skip(self) -> None:
+    def _skip_statement(self) -> None:
         """Skip to the next line that begins a statement, or to the bracket that ends the region."""
         scanner = self._scanner
         depth: list[str] = []

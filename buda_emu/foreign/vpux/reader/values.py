@@ -49,9 +49,9 @@ class ValueReader:
     def attribute(self) -> Attribute:
         """Read an attribute; a type behind it is skipped. Raises ReadError."""
         with self._scanner.nest():
-            return self._attribute()
+            return self._read_attribute()
 
-    def _attribute(self) -> Attribute:
+    def _read_attribute(self) -> Attribute:
         """Read an attribute of any kind; its first character tells the kind."""
         scanner = self._scanner
         scanner.space()
@@ -63,18 +63,18 @@ class ValueReader:
             self._skip_type()
             return text
         if first == "[":
-            return self._list("[", "]")
+            return self._read_list("[", "]")
         if first == "{":
             return self.dictionary()
         if first == "@":
             return self.symbol()
         if first == "#":
-            return self._dialect_attribute()
+            return self._read_dialect_attribute()
         if first == "<":
             return Opaque("", scanner.skip_angle())
         number = scanner.match(_NUMBER)
         if number is not None:
-            return self._number(number)
+            return self._read_number(number)
         return self._read_word()
 
     def _read_word(self) -> Attribute:
@@ -106,7 +106,7 @@ class ValueReader:
         scanner.expect("<")
         scanner.need(_WORD, "a type")
         if scanner.sees(":"):
-            return self._list(":", ">")
+            return self._read_list(":", ">")
         scanner.expect(">")
         return ()
 
@@ -144,12 +144,12 @@ class ValueReader:
 
     def integers(self) -> tuple[int, ...]:
         """Read `[1, 2]`. Raises ReadError for anything but integers."""
-        attributes = self._list("[", "]")
+        attributes = self._read_list("[", "]")
         if any(not isinstance(attribute, int) or isinstance(attribute, bool) for attribute in attributes):
             raise self._scanner.fail("expected a list of integers")
         return tuple(attribute for attribute in attributes if isinstance(attribute, int))
 
-    def _list(self, start: str, stop: str) -> tuple[Attribute, ...]:
+    def _read_list(self, start: str, stop: str) -> tuple[Attribute, ...]:
         """Read attributes between the brackets `start` and `stop`, with commas between them."""
         scanner = self._scanner
         scanner.expect(start)
@@ -161,7 +161,7 @@ class ValueReader:
         scanner.expect(stop)
         return tuple(attributes)
 
-    def _number(self, text: str) -> int | float:
+    def _read_number(self, text: str) -> int | float:
         """Convert a number, whose type may follow after a colon and decides how it is read."""
         of = self._skip_type()
         digits = text.lstrip("-")
@@ -184,7 +184,7 @@ class ValueReader:
             return self.type().text
         return ""
 
-    def _dialect_attribute(self) -> Attribute:
+    def _read_dialect_attribute(self) -> Attribute:
         """Read an alias or an attribute of a dialect, `#name<..>`, with its fields where the text has any. Raises
         ReadError for an alias that is not defined."""
         scanner = self._scanner
@@ -233,9 +233,9 @@ class ValueReader:
     def type(self) -> Type:
         """Read one type. Raises ReadError."""
         with self._scanner.nest():
-            return self._type()
+            return self._read_type()
 
-    def _type(self) -> Type:
+    def _read_type(self) -> Type:
         """Read a type: an alias, a function's, or a name with or without parameters. Types of the same text are
         read once."""
         scanner = self._scanner
@@ -253,7 +253,7 @@ class ValueReader:
             return Type("other", "function", scanner.text[start : scanner.at])
         name = scanner.match(_DIALECT) or scanner.need(_WORD, "a type")
         if not scanner.sees("<"):
-            return self._plain(name)
+            return self._plain_type(name)
         inside = scanner.at + 1
         scanner.skip_angle()
         stop = scanner.at
@@ -261,18 +261,18 @@ class ValueReader:
         parsed = self._seen.get(text)
         if parsed is None:
             scanner.at = inside
-            parsed = self._parametric(name, text, stop - 1)
+            parsed = self._read_parametric_type(name, text, stop - 1)
             self._seen[text] = parsed
         scanner.at = stop
         return parsed
 
-    def _plain(self, name: str) -> Type:
+    def _plain_type(self, name: str) -> Type:
         """Return the type of a name without parameters."""
         if name == "!VPURT.Barrier":
             return Type("barrier", "VPURT.Barrier", name)
         return Type("other", name.lstrip("!"), name)
 
-    def _parametric(self, name: str, text: str, stop: int) -> Type:
+    def _read_parametric_type(self, name: str, text: str, stop: int) -> Type:
         """Read the parameters, which end at `stop`, of a type with that name; `text` is the type as it is written."""
         scanner = self._scanner
         if name in ("memref", "tensor", "!VPUIP.DistributedBuffer"):
@@ -299,11 +299,11 @@ class ValueReader:
         """Read the parameters of a memref, a tensor or a distributed buffer: shape, elements, layout and memory
         space. `text` is the type as it is written."""
         scanner = self._scanner
-        shape = self._shape()
+        shape = self._read_shape()
         layout = _Layout()
         if shape is not None and len(shape) <= MOST_DIMS:
             layout.order = DimsOrder.identity(len(shape))
-        element = self._element_name()
+        element = self._read_element_name()
         while scanner.take(","):
             if scanner.sees(">"):  # a design document writes memref<*xf16,>
                 break
@@ -321,7 +321,7 @@ class ValueReader:
             traits=MappingProxyType(layout.traits),
         )
 
-    def _shape(self) -> tuple[int, ...] | None:
+    def _read_shape(self) -> tuple[int, ...] | None:
         """Read `1x?x`; return None for the unranked `*x`."""
         scanner = self._scanner
         if scanner.take("*x"):
@@ -336,7 +336,7 @@ class ValueReader:
                 raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
         return shape
 
-    def _element_name(self) -> str:
+    def _read_element_name(self) -> str:
         """Read the type of the elements and return its text."""
         scanner = self._scanner
         if scanner.sees("!"):
@@ -389,7 +389,7 @@ class _Layout:
             written = fields["order"]
             self.order = written.order if isinstance(written, AffineMap) else None
         if "strides" in fields:
-            self.strides = _check_strides(scanner, fields["strides"])
+            self.strides = _require_strides(scanner, fields["strides"])
         self.traits.update((key, value) for key, value in fields.items() if key not in _LAYOUT_FIELDS)
 
 
@@ -419,7 +419,7 @@ def _memory_space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, i
             raise scanner.fail("a memory space is @NAME or [@NAME, index]")
 
 
-def _check_strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
+def _require_strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
     """Return strides from an attribute. Raises ReadError for anything but a list of integers."""
     if not isinstance(part, tuple) or not all(isinstance(stride, int) for stride in part):
         raise scanner.fail("strides are a list of integers")

@@ -181,7 +181,7 @@ def check_slices_exist(program: Program) -> Iterator[Finding]:
             yield finding(program, op, f"{program.arch.name} has no tile {op.integer('tile', 0)}")
 
 
-def _ends(program: Program) -> Iterator[tuple[Op, int]]:
+def _buffers_with_ends(program: Program) -> Iterator[tuple[Op, int]]:
     """Yield the buffers of CMX with known layouts, each with the byte after its last."""
     for op, of, section, _ in _declarations(program):
         if section == "CMX_NN" and of.is_laid_out:
@@ -195,7 +195,7 @@ def _ends(program: Program) -> Iterator[tuple[Op, int]]:
 )  # fmt: skip
 def check_slice_end(program: Program) -> Iterator[Finding]:
     """Warn of a buffer that ends beyond its slice of CMX (X032)."""
-    for op, end in _ends(program):
+    for op, end in _buffers_with_ends(program):
         if end > program.arch.slice_bytes:
             yield finding(program, op, f"ends at byte {end} of a slice of {program.arch.slice_bytes}")
 
@@ -207,7 +207,7 @@ def check_slice_end(program: Program) -> Iterator[Finding]:
 def beyond_workspace(program: Program) -> Iterator[Finding]:
     """Warn of a buffer that ends beyond the compiler's workspace in a slice of CMX: 1936 KiB on 37XX, 1440 KiB on
     40XX (X033)."""
-    for op, end in _ends(program):
+    for op, end in _buffers_with_ends(program):
         if end > program.arch.workspace_bytes:
             yield finding(program, op, f"ends at byte {end}, the workspace at {program.arch.workspace_bytes}")
 

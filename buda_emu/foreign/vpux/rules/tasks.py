@@ -95,7 +95,7 @@ _SIDES: Final = (
 _MAPS: Final = ("X016", "X017", "X020", "X021", "X022", "X018", "X019")
 
 
-def _kernels(program: Program) -> Iterator[Op]:
+def _kernel_ops(program: Program) -> Iterator[Op]:
     """Return an iterator over the ops that call software kernels."""
     return program.ops_of("VPUIP.SW.Kernel")
 
@@ -106,7 +106,7 @@ def _kernels(program: Program) -> Iterator[Op]:
 )  # fmt: skip
 def cache_operands(program: Program) -> Iterator[Finding]:
     """Report a cache operation with operands or results (X012)."""
-    for op in _kernels(program):
+    for op in _kernel_ops(program):
         if is_cache_op(callee(program.function, op)) and (any(True for _ in op.uses()) or op.types):
             yield finding(program, op, "a cache operation takes no operands")
 
@@ -117,7 +117,7 @@ def cache_operands(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def cache_function(program: Program) -> Iterator[Finding]:
     """Report a cache operation whose function is declared with inputs or results (X013)."""
-    for op in _kernels(program):
+    for op in _kernel_ops(program):
         declaration = callee(program.function, op)
         if declaration is not None and is_cache_op(declaration) and (declaration.arguments or declaration.results):
             yield finding(program, op, f"@{declaration.name} is declared with inputs or results")
@@ -127,7 +127,7 @@ def _bounded_operands(program: Program, side: int) -> Iterator[Finding]:
     """Yield a finding for each kernel whose inputs (`side` 0) or outputs (1) carry their shapes, as bounded buffers
     do, and get shapes by a map or operands as well."""
     word, clause, operands, of_map = _SIDES[side]
-    for op in _kernels(program):
+    for op in _kernel_ops(program):
         types = [use.type for use in op.clause(clause)]
         if any(of is not None and of.kind == "bounded" for of in types) and (
             of_map in op.attributes or op.clause(operands)
@@ -172,10 +172,10 @@ def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
     return None
 
 
-def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
+def _map_findings(program: Program, side: int, problem: str) -> Iterator[Finding]:
     """Yield the faults of one kind, `problem` (length, count, range), in the maps of input shapes (`side` 0) or
     output shapes (1). Where both maps are wrong, the inputs' is reported."""
-    for op in _kernels(program):
+    for op in _kernel_ops(program):
         first = _map_problem(op, 0)
         if side == 0 or first is not None:
             maps = first
@@ -191,7 +191,7 @@ def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
 )  # fmt: skip
 def input_map_length(program: Program) -> Iterator[Finding]:
     """Report a map of input shapes with another length than the inputs (X020)."""
-    return _maps(program, 0, "length")
+    return _map_findings(program, 0, "length")
 
 
 @BOOK.rule(
@@ -200,7 +200,7 @@ def input_map_length(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def output_map_length(program: Program) -> Iterator[Finding]:
     """Report a map of output shapes with another length than the outputs (X021)."""
-    return _maps(program, 1, "length")
+    return _map_findings(program, 1, "length")
 
 
 @BOOK.rule(
@@ -210,7 +210,7 @@ def output_map_length(program: Program) -> Iterator[Finding]:
 def map_count(program: Program) -> Iterator[Finding]:
     """Report a map of shapes that names more or fewer operands than there are (X022)."""
     for side in range(2):
-        yield from _maps(program, side, "count")
+        yield from _map_findings(program, side, "count")
 
 
 @BOOK.rule(
@@ -219,7 +219,7 @@ def map_count(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def input_map_range(program: Program) -> Iterator[Finding]:
     """Report a map of input shapes that names an operand that is not there (X018)."""
-    return _maps(program, 0, "range")
+    return _map_findings(program, 0, "range")
 
 
 @BOOK.rule(
@@ -228,7 +228,7 @@ def input_map_range(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def output_map_range(program: Program) -> Iterator[Finding]:
     """Report a map of output shapes that names an operand that is not there (X019)."""
-    return _maps(program, 1, "range")
+    return _map_findings(program, 1, "range")
 
 
 @BOOK.rule(
@@ -238,7 +238,7 @@ def output_map_range(program: Program) -> Iterator[Finding]:
 def strangers(program: Program) -> Iterator[Finding]:
     """Report a kernel's run that takes a value which is not an argument of the kernel, or takes one with another
     shape (X036)."""
-    for kernel in _kernels(program):
+    for kernel in _kernel_ops(program):
         for op in kernel.body:
             if op.name != "VPUIP.SW.Kernel.run":
                 continue
@@ -257,7 +257,7 @@ def strangers(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def check_operand_count(program: Program) -> Iterator[Finding]:
     """Report a kernel with more than 8 inputs or outputs (X037)."""
-    for op in _kernels(program):
+    for op in _kernel_ops(program):
         for clause in ("inputs", "outputs"):
             if len(op.clause(clause)) > MOST_TENSORS:
                 yield finding(program, op, f"{len(op.clause(clause))} {clause} are more than {MOST_TENSORS}")

@@ -180,8 +180,9 @@ class Connected:
         return entry
 
     def _connect(self, pipe: PipeNode) -> None:
-        """Connect a pipe with the buffers of its inputs, outputs and padding. Raises RefusedError for a pipe without
-        inputs or outputs, or with too few cores."""
+        """Set the inputs, outputs, padding and places of a pipe node, and enter the pipe at the nodes of these buffers.
+        Raises RefusedError for a buffer that is not there, for a pipe without inputs or outputs, and for fewer cores
+        than scatter indices."""
         pipe.inputs = tuple(self._at(id, pipe) for id in pipe.pipe.inputs)
         for node, _ in pipe.inputs:
             node.outputs[pipe] = None

@@ -78,7 +78,7 @@ class Call:
 
     def scale_and_zero(self, tensor: Tensor) -> tuple[float, int]:
         """Return scale and zero point of a tensor that has one of each. Raises UnsupportedError for any other
-        quantisation."""
+        quantisation, PackageError for a zero point outside of an 8-bit type."""
         if len(tensor.scale) != 1 or not (np.isfinite(tensor.scale[0]) and tensor.scale[0] > 0):
             raise self.refuse(f"{tensor.name!r} with {len(tensor.scale)} scales, or one that is not a positive number,")
         low, high = limits(tensor)
@@ -94,8 +94,8 @@ class Call:
         return array
 
     def clamp(self, values: Ints, act: int) -> Array:
-        """Clamp to the range of the output's type and activation, and convert to the type. `act` is TFLite's number
-        of the activation."""
+        """Return values clamped to the range of the output's type and activation, and converted to the type. `act` is
+        TFLite's number of the activation."""
         tensor = self.output()
         low, high = self.bounds(tensor, act)
         return np.clip(values, low, high).astype(tensor.dtype)

@@ -47,7 +47,7 @@ class Operands(NamedTuple):
     output: Tensor
 
 
-def _operands(call: Call, *types: str) -> Operands:
+def _checked_operands(call: Call, *types: str) -> Operands:
     """Return the operands and the output. Raises UnsupportedError for types other than `types`, for types that
     differ, and for shapes that cannot be broadcast."""
     operands = Operands(call.input(0), call.input(1), call.output())
@@ -64,8 +64,8 @@ def _operands(call: Call, *types: str) -> Operands:
 
 
 def _twice_larger_scale(call: Call, operands: Operands) -> float:
-    """Return twice the larger scale of the two operands: the kernels bring both to this scale, divided by a power
-    of two."""
+    """Return twice the larger of the two operands' scales. Sums and squared differences bring both operands to this
+    scale, divided by 2^headroom, before they combine them."""
     return 2 * max(call.scale_and_zero(value.tensor)[0] for value in (operands.first, operands.second))
 
 
@@ -77,9 +77,9 @@ def _rescale_operand(call: Call, value: TensorValue, headroom: int, twice: float
     return apply_multiplier((value.array.astype(np.int64) - zero) << headroom, Multiplier(sign * by.q, by.e))
 
 
-def _sum(call: Call, act: int, sign: int) -> list[Array]:
-    """Compute the first operand plus `sign` times the second one."""
-    operands = _operands(call, "uint8", "int8")
+def _add_signed(call: Call, act: int, sign: int) -> list[Array]:
+    """Return the first operand plus `sign` times the second one, at the output's scale."""
+    operands = _checked_operands(call, "uint8", "int8")
     twice = _twice_larger_scale(call, operands)
     first = _rescale_operand(call, operands.first, _SUM_HEADROOM, twice)
     second = _rescale_operand(call, operands.second, _SUM_HEADROOM, twice, sign)
@@ -91,20 +91,20 @@ def _sum(call: Call, act: int, sign: int) -> list[Array]:
 @operator(0, "uint8, int8")
 def add(call: Call) -> list[Array]:
     """Both operands to one finer scale, their sum to the output's."""
-    return _sum(call, call.option(AddOptions).act, 1)
+    return _add_signed(call, call.option(AddOptions).act, 1)
 
 
 @operator(41, "uint8, int8")
 def subtract(call: Call) -> list[Array]:
     """Both operands to one finer scale, their difference to the output's."""
-    return _sum(call, call.option(SubOptions).act, -1)
+    return _add_signed(call, call.option(SubOptions).act, -1)
 
 
 @operator(18, "uint8, int8")
 def multiply(call: Call) -> list[Array]:
     """The product of both operands, rescaled with one multiplier, which is computed in float32."""
     options = call.option(MulOptions)
-    first, second, y = _operands(call, "uint8", "int8")
+    first, second, y = _checked_operands(call, "uint8", "int8")
     s1, z1 = call.scale_and_zero(first.tensor)
     s2, z2 = call.scale_and_zero(second.tensor)
     sy, zy = call.scale_and_zero(y)
@@ -117,7 +117,7 @@ def multiply(call: Call) -> list[Array]:
 def squared_difference(call: Call) -> list[Array]:
     """Both operands to one finer scale, the square of their difference to the output's."""
     call.option(SquaredDifferenceOptions)
-    operands = _operands(call, "int8")
+    operands = _checked_operands(call, "int8")
     twice = _twice_larger_scale(call, operands)
     first = _rescale_operand(call, operands.first, _SQUARE_HEADROOM, twice)
     second = _rescale_operand(call, operands.second, _SQUARE_HEADROOM, twice)
@@ -131,7 +131,7 @@ def _extreme(call: Call, choose: Callable[[Any, Any], Any]) -> list[Array]:
     """Return the elements that `choose` picks from the stored values of both operands. Like the kernel it does not
     look at scales."""
     call.option(MaximumMinimumOptions)
-    first, second, _ = _operands(call, "uint8", "int8")
+    first, second, _ = _checked_operands(call, "uint8", "int8")
     return [call.check_shape(choose(first.array, second.array))]
 
 
@@ -147,8 +147,8 @@ def minimum(call: Call) -> list[Array]:
     return _extreme(call, np.minimum)
 
 
-def _activation(call: Call, act: int) -> list[Array]:
-    """Rescale to the output's scale and limit to the range of a fused activation, which `act` names by TFLite's
+def _apply_activation(call: Call, act: int) -> list[Array]:
+    """Return the input at the output's scale, limited to the range of a fused activation, which `act` names by TFLite's
     number."""
     x = call.input(0)
     y = call.output()
@@ -163,18 +163,18 @@ def _activation(call: Call, act: int) -> list[Array]:
 @operator(19, "uint8, int8")
 def relu(call: Call) -> list[Array]:
     """The maximum of x and 0, rescaled."""
-    return _activation(call, 1)
+    return _apply_activation(call, 1)
 
 
 @operator(21, "uint8, int8")
 def relu6(call: Call) -> list[Array]:
     """The input limited to 0 to 6, rescaled."""
-    return _activation(call, 3)
+    return _apply_activation(call, 3)
 
 
-def _leaky(call: Call, slope: Ints, slope_scale: float, x_value: TensorValue) -> list[Array]:
-    """Rescale elements from 0 on, and the others times `slope`, each with a multiplier of its own. Slopes are
-    stored values less their zero point, which `slope_scale` makes real."""
+def _rescale_leaky(call: Call, slope: Ints, slope_scale: float, x_value: TensorValue) -> list[Array]:
+    """Return elements from 0 on rescaled, and those below 0 times `slope`, each with a multiplier of its own. Slopes
+    are stored values less their zero point, which `slope_scale` makes real."""
     y = call.output()
     (sx, zx) = call.scale_and_zero(x_value.tensor)
     (sy, zy) = call.scale_and_zero(y)
@@ -188,11 +188,11 @@ def _leaky(call: Call, slope: Ints, slope_scale: float, x_value: TensorValue) ->
 @operator(54, "uint8, int8")
 def prelu(call: Call) -> list[Array]:
     """x above 0, x times a tensor of slopes below, rescaled."""
-    x, slopes, y = _operands(call, "uint8", "int8")
+    x, slopes, y = _checked_operands(call, "uint8", "int8")
     if x.array.shape != y.shape:
         raise call.refuse(f"input of shape {x.array.shape} to {y.shape}")
     scale, zero = call.scale_and_zero(slopes.tensor)
-    return _leaky(call, slopes.array.astype(np.int64) - zero, scale, x)
+    return _rescale_leaky(call, slopes.array.astype(np.int64) - zero, scale, x)
 
 
 @operator(98, "uint8, int8")
@@ -205,7 +205,7 @@ def leaky_relu(call: Call) -> list[Array]:
     call.types((y,), x.tensor.type)
     if not (np.isfinite(alpha) and alpha > 0):
         raise call.refuse(f"a slope of {alpha}")
-    return _leaky(call, np.ones((), np.int64), alpha, x)
+    return _rescale_leaky(call, np.ones((), np.int64), alpha, x)
 
 
 @operator(114, "uint8, int8 to uint8, int8")
@@ -362,8 +362,8 @@ def resize_bilinear(call: Call) -> list[Array]:
     if y.shape != (x.array.shape[0], int(size[0]), int(size[1]), x.array.shape[3]):
         raise PackageError(f"{call.name}: {x.array.shape} resized to {size.tolist()} is not {y.shape}")
     out = blank(y.shape, y.dtype, f"{call.name} {y.name!r}")
-    p0, p1, dp = _places(x.array.shape[1], int(size[0]), options)
-    r0, r1, dr = _places(x.array.shape[2], int(size[1]), options)
+    p0, p1, dp = _neighbours(x.array.shape[1], int(size[0]), options)
+    r0, r1, dr = _neighbours(x.array.shape[2], int(size[1]), options)
     dr = dr[:, None]
     unit = np.float32(1)
     half = np.float32(0.5)
@@ -380,9 +380,9 @@ def resize_bilinear(call: Call) -> list[Array]:
     return [out]
 
 
-def _places(size: int, out: int, options: ResizeBilinearOptions) -> tuple[Any, Any, Floats]:
-    """Return, for each of `out` positions along a dimension of `size` elements, the elements below and above it,
-    and its distance from the one below."""
+def _neighbours(size: int, out: int, options: ResizeBilinearOptions) -> tuple[Any, Any, Floats]:
+    """Return, for each of `out` positions along a dimension of `size` elements, the numbers of the elements below and
+    above it, and its distance from the one below."""
     step = np.float32(size) / np.float32(out)
     if options.align_corners and out > 1:
         step = np.float32(size - 1) / np.float32(out - 1)

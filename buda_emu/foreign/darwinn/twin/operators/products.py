@@ -227,7 +227,7 @@ def operands(call: Call) -> tuple[Array, Array, TensorValue, TensorValue | None]
     return x.array.astype(np.int32) - zx, w.array.astype(np.int32) - zw, w, bias
 
 
-def _geometry(call: Call, x: Array, weights: Array, options: ConvOptions | DepthwiseOptions) -> Geometry:
+def _convolution_geometry(call: Call, x: Array, weights: Array, options: ConvOptions | DepthwiseOptions) -> Geometry:
     """Return the placement of a convolution's windows by its options; `weights` have the window's height and width
     as dimensions 1 and 2."""
     stride = (options.stride_h, options.stride_w)
@@ -242,7 +242,7 @@ def conv(call: Call) -> list[Array]:
     x, weights, w, bias = operands(call)
     if x.shape[3] != weights.shape[3]:
         raise call.refuse(f"weights for {weights.shape[3]} of {x.shape[3]} channels")
-    placement = _geometry(call, x, weights, options)
+    placement = _convolution_geometry(call, x, weights, options)
     scale = read_rescale(call, weights.shape[0], w.tensor, bias, 0, options.act)
     kernel = np.ascontiguousarray(weights.transpose(1, 2, 3, 0))  # [h, w, in, out]
     return [call.check_shape(_compute_outputs(call, "conv", x, kernel, placement, scale))]
@@ -255,7 +255,7 @@ def depthwise(call: Call) -> list[Array]:
     x, weights, w, bias = operands(call)
     if weights.shape[0] != 1 or not x.shape[3] or weights.shape[3] % x.shape[3]:
         raise call.refuse(f"weights of shape {weights.shape} for {x.shape[3]} channels")
-    placement = _geometry(call, x, weights, options)
+    placement = _convolution_geometry(call, x, weights, options)
     scale = read_rescale(call, weights.shape[3], w.tensor, bias, 3, options.act)
     return [
         call.check_shape(_compute_outputs(call, "depthwise", x, np.ascontiguousarray(weights[0]), placement, scale))
@@ -291,7 +291,8 @@ def _compute_outputs(call: Call, name: str, x: Array, kernel: Array, placement: 
 
 
 def finish_sums(sums: Ints, scale: Rescale) -> Ints:
-    """Turn sums into outputs; this is the definition that kernels are tested against."""
+    """Return the outputs of sums: bias added, rescaled, clamped. This is the definition that kernels are tested
+    against."""
     return np.clip(apply_multiplier(sums + scale.bias, scale.by) + scale.zero, scale.low, scale.high)
 
 
@@ -316,14 +317,15 @@ def depthwise_reference(x: Array, kernel: Array, placement: Geometry) -> Ints:
 def _patches(x: Array, window: tuple[int, ...], placement: Geometry) -> Any:
     """Yield, for each cell of the window, the inputs under it as int64, the cell, and the outputs that use them."""
     for ky in range(window[0]):
-        rows, ys = _under(ky, 0, x.shape[1], placement)
+        rows, ys = _slices_of_cell(ky, 0, x.shape[1], placement)
         for kx in range(window[1]):
-            columns, xs = _under(kx, 1, x.shape[2], placement)
+            columns, xs = _slices_of_cell(kx, 1, x.shape[2], placement)
             yield x[:, ys, xs].astype(np.int64), ky, kx, rows, columns
 
 
-def _under(cell: int, axis: int, size: int, placement: Geometry) -> tuple[slice, slice]:
-    """Return the outputs for which a cell is inside the input, and the inputs under the cell."""
+def _slices_of_cell(cell: int, axis: int, size: int, placement: Geometry) -> tuple[slice, slice]:
+    """Return, along one axis, the outputs for which a cell of the window is inside the input, and the inputs under the
+    cell there."""
     first = cell * placement.dilation[axis] - placement.before[axis]
     stride = placement.stride[axis]
     low = max(-(first // stride), 0)
@@ -375,14 +377,14 @@ def fully_connected(call: Call) -> list[Array]:
     sums = rows @ (w.array.astype(np.int64) - zw).T
     if bias is not None:
         sums += bias.array.astype(np.int64).reshape(-1)
-    values = _rescale(call, sums) + call.scale_and_zero(y)[1]
+    values = _rescale_sums(call, sums) + call.scale_and_zero(y)[1]
     if values.size != prod(y.shape):
         raise call.refuse(f"an output of shape {y.shape} from {values.shape}")
     return [call.clamp(values, options.act).reshape(y.shape)]
 
 
-def _rescale(call: Call, sums: Ints) -> Ints:
-    """Bring sums to the output's scale, with one multiplier or one for each output channel."""
+def _rescale_sums(call: Call, sums: Ints) -> Ints:
+    """Return sums at the output's scale, by one multiplier or one for each output channel."""
     sx, _ = call.scale_and_zero(call.input(0).tensor)
     sy, _ = call.scale_and_zero(call.output())
     reals = [sx * sw / sy for sw in call.input(1).tensor.scale]
@@ -413,7 +415,7 @@ def _refuse_variants(call: Call, options: FullyConnectedOptions) -> None:
 
 
 def _check_channel_scales(call: Call, weights: TensorValue) -> None:
-    """Refuse scales per channel that are not one positive number for each row of int8 weights."""
+    """Raise UnsupportedError for scales per channel that are not one positive number for each row of int8 weights."""
     call.types((weights.tensor,), "int8")
     scales = weights.tensor.scale
     axis = weights.tensor.axis
@@ -457,8 +459,8 @@ def sequence_lstm(call: Call) -> list[Array]:
     sequence = x.array.astype(np.int64)
     if not options.time_major:
         sequence = sequence.swapaxes(0, 1)
-    gates = [_gate(call, number) for number in range(4)]
-    power = _power(call, c.tensor.scale)
+    gates = [_read_gate(call, number) for number in range(4)]
+    power = _scale_exponent(call, c.tensor.scale)
     scale, zero = call.scale_and_zero(call.intermediates[4])
     by = multiplier(float(np.float32(2.0**-30 / scale)))
     clip = None
@@ -468,14 +470,14 @@ def sequence_lstm(call: Call) -> list[Array]:
     cell = c.array.astype(np.int64)
     steps: list[Ints] = []
     for step in sequence:
-        acts = [_sat16(apply_multiplier(step @ gate.w.T + gate.bias, gate.by)) for gate in gates]
+        acts = [_clip_int16(apply_multiplier(step @ gate.w.T + gate.bias, gate.by)) for gate in gates]
         acts = [
-            _sat16(a + apply_multiplier(hidden @ gate.v.T + gate.recurrent_bias, gate.recurrent_by))
+            _clip_int16(a + apply_multiplier(hidden @ gate.v.T + gate.recurrent_bias, gate.recurrent_by))
             for a, gate in zip(acts, gates, strict=True)
         ]
         i, f, o = (logistic(acts[number], _GATE_BITS, _BITS) for number in (0, 1, 3))
         g = tanh(acts[2], _GATE_BITS, _BITS)
-        cell = _sat16(right(f * cell, 15) + right(i * g, 30 + power))
+        cell = _clip_int16(right(f * cell, 15) + right(i * g, 30 + power))
         if clip is not None:
             cell = np.clip(cell, -clip, clip)
         hidden = np.clip(apply_multiplier(o * tanh(cell, 15 + power, _BITS), by) + zero, -128, 127)
@@ -522,7 +524,7 @@ def _refuse_recurrent_shapes(call: Call, options: SequenceLstmOptions) -> None:
         raise call.refuse(f"state of shapes {h.shape} and {c.shape}")
 
 
-def _gate(call: Call, number: int) -> _Gate:
+def _read_gate(call: Call, number: int) -> _Gate:
     """Return gate `number` of an LSTM in the order of its inputs: input, forget, cell, output. Zero points are part
     of the biases."""
     x = call.input(_X).tensor
@@ -546,7 +548,7 @@ def _gate(call: Call, number: int) -> _Gate:
     )
 
 
-def _power(call: Call, scale: tuple[float, ...]) -> int:
+def _scale_exponent(call: Call, scale: tuple[float, ...]) -> int:
     """Return s for a cell state of scale 2^s, -15 <= s <= 0. Raises UnsupportedError for any other scale."""
     fraction, exponent = np.frexp(scale[0] if len(scale) == 1 else 0.0)
     if fraction != 0.5 or not -15 <= exponent - 1 <= 0:
@@ -554,6 +556,6 @@ def _power(call: Call, scale: tuple[float, ...]) -> int:
     return int(exponent) - 1
 
 
-def _sat16(values: Any) -> Ints:
+def _clip_int16(values: Any) -> Ints:
     """Clip to the range of int16."""
     return np.clip(values, -(1 << 15), (1 << 15) - 1)
