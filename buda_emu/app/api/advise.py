@@ -136,8 +136,8 @@ def _read_source(source: "Source", arch: str | None, board: str | None = None) -
 
 
 def _text_of(netlist: Netlist) -> tuple[bytes, Netlist]:
-    """Return the text of a netlist and the netlist as that text gives it: the file that it was loaded from, with its
-    comments, if that still gives the same netlist, else the text that `fmt` would write."""
+    """Return the bytes of a text of a netlist, and the netlist that they parse to: the file that it was loaded from,
+    with its comments, if that still gives the same netlist, else the text that `buda-emu fmt` would write."""
     archive, in_archive, _ = netlist.path.partition("!")
     try:
         if in_archive and is_image(archive):
@@ -170,7 +170,8 @@ def _read_netlist(path: str, arch: str | None) -> tuple[bytes, Netlist]:
 
 
 def _check(data: bytes, path: str, arch: str | None) -> Netlist:
-    """Return the netlist that the bytes of a text give. Raises NetlistError."""
+    """Parse and check the bytes of a netlist; `path` names it in findings, `arch` is the architecture where the text
+    leaves it open. Raises NetlistError if there are errors."""
     result = check_bytes(data, path, arch)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)

@@ -118,7 +118,7 @@ def compare(old_netlist: Netlist, new_netlist: Netlist, before: str, after: str,
 
 
 def structure_of(difference: Difference) -> "tables.Structure":
-    """Return the differences as a page shows them."""
+    """Convert the differences, without cycles, into the tables that a page of a comparison shows."""
     rows = [
         tables.FieldChangeRow(
             kind=change.kind,
@@ -149,7 +149,8 @@ def _object_tables(old: Netlist, new: Netlist) -> Iterator[tuple[str, Mapping[st
 
 
 def _field_changes(kind: str, name: str, left: Sourced, right: Sourced) -> Iterator[FieldChange]:
-    """Yield the fields in which two objects of one name differ."""
+    """Yield the fields in which two objects of one kind and name differ; `left` is of the first netlist, `right` of the
+    second."""
     before = _field_values(left)
     after = _field_values(right)
     for field in dict.fromkeys((*before, *after)):
@@ -217,7 +218,8 @@ def _program_changes(old: Netlist, new: Netlist) -> dict[str, tuple[str, ...]]:
 
 
 def _cycle_changes(old: Netlist, new: Netlist) -> Iterator[CycleChange]:
-    """Yield the modelled cycles of each program; a netlist that cannot be modelled gives the reason instead."""
+    """Yield the modelled cycles of each program in both netlists; if one of them cannot be modelled, only a change that
+    says why."""
     cycles: list[Mapping[str, float]] = []
     for netlist in (old, new):
         try:

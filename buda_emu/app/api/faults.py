@@ -72,13 +72,14 @@ class Subject:
         return files
 
     def open_files(self) -> tuple[Opened, Callable[[], None]]:
-        """Return the netlist or image, and a function that raises HostError if a file has changed since. Raises as
-        `open_file` does, and HostError for files whose digests are not those of `contents`."""
+        """Open the netlist or image. Returns it with a function that raises HostError if a file has changed since.
+        Raises NetlistError or ImageError for a file that is refused, HostError for files whose digests are not those of
+        `contents`."""
         files = self._files()
         guards = [change_guard(path) for path in files.values() if path is not None and Path(path).exists()]
 
         def check_files() -> None:
-            """Raise an error of the guards if a file has changed since it was opened."""
+            """Raise HostError if a file has changed since it was opened."""
             for guard in guards:
                 guard()
 
@@ -93,8 +94,8 @@ class Subject:
 
 
 def campaign_identity(subject: Subject, settings: Settings) -> dict[str, Any]:
-    """Return, as plain data, everything that the effects of a campaign depend on (`buda_emu.support.identity`), except
-    the number of faults."""
+    """Return, as plain data, everything that the effects of a campaign depend on, except the number of faults: an
+    interrupted campaign goes on only if its log has the same."""
     return {
         **dict(subject.contents),
         "arch": subject.arch,
@@ -155,7 +156,7 @@ class Maker:
 
 
 def _input_blocks(subject: Subject, ready: PreparedRun, seed: int) -> Iterator[InputBlock]:
-    """Return the inputs of a run: those of the subject's archive, or random ones from the seed."""
+    """Return the inputs of a run: those of the subject's archive if it has one, or random ones drawn with `seed`."""
     image = ready.image
     if subject.inputs is not None:
         return archive_blocks(ready.netlist, Path(local_path(subject.inputs)), image, ready.limit)
@@ -228,7 +229,8 @@ def faults(
 
 
 def _fault_numbers(settings: Settings, budget: Budget) -> list[int]:
-    """Return the numbers of all faults of a campaign. Raises HostError if there are none."""
+    """Return the numbers of all faults of a campaign: those of the faults in the settings, else 0 to the budget's
+    count. Raises HostError if there are none."""
     numbers = [fault.number for fault in settings.given] or list(range(budget.count))
     if not numbers:
         raise HostError(f"faults: a budget of {budget.count} faults injects none")
@@ -245,7 +247,8 @@ def _effects_by_number(effects_before: Iterable[Effect], bench: Bench) -> dict[i
 
 
 def _campaign_of(bench: Bench, precision: Precision, counted: tuple[Effect, ...], is_finished: bool) -> Campaign:
-    """Return the result of a campaign with the effects that count."""
+    """Make the result of a campaign from its bench and the effects that count; `is_finished` is False if it was
+    interrupted."""
     netlist = bench.trace.netlist
     return Campaign(
         netlist=netlist.path,
@@ -286,13 +289,15 @@ def _parameters_by_name(parameters: object) -> Mapping[Any, Any]:
 
 
 def _with_lists(settings: Settings) -> Settings:
-    """Return settings in which a single name stands in a list."""
+    """Return settings in which `kinds`, `places` and `protect` are sequences, even where the caller gave a single
+    name."""
     kinds, places, protect = (names_of(words) for words in (settings.kinds, settings.places, settings.protect))
     return replace(settings, kinds=kinds, places=places, protect=protect)
 
 
 def _require_settings(settings: Settings) -> None:
-    """Raise HostError for a kind, place, stratum or protection that does not exist, and for limits that are none."""
+    """Raise HostError for a kind, place, stratum or protection that does not exist, and for a `least_pcc` or `late` out
+    of range."""
     number_of("least_pcc", settings.least_pcc, -1, 1)
     number_of("late", settings.late, 0)
     _require_words(settings.kinds, KINDS, "kind")
@@ -355,14 +360,15 @@ class _CampaignEnd:
         return [number for number in self._numbers if number not in effect_of]
 
     def is_reached(self, effect_of: Mapping[int, Effect], seconds: float) -> bool:
-        """Return whether the interval is narrow enough by the effects so far, which `effect_of` has by number, or
-        `seconds` are more than the budget has."""
+        """Return whether the campaign is to end: the interval is narrow enough by `effect_of`, the effects so far by
+        number, or `seconds` are more than the budget has."""
         if self._is_narrow(effect_of):
             return True
         return self._most_seconds is not None and seconds > self._most_seconds
 
     def _is_narrow(self, effect_of: Mapping[int, Effect]) -> bool:
-        """Return whether the interval is narrow enough, by the effects so far."""
+        """Test the interval after each further whole batch whose effects are all there, and set `count` at the first
+        that is narrow enough. Return whether there is one."""
         while self._width is not None and self.count is None and self._tested + BATCH <= len(self._numbers):
             until = self._tested + BATCH
             if any(number not in effect_of for number in self._numbers[self._tested : until]):
@@ -412,15 +418,15 @@ def _fault_of_row(path: Path, place: int, row: Any) -> Fault:
 
 
 def _rows_of_document(document: Any) -> Any:
-    """Return the list of faults of a campaign's JSON document; any other document is a single fault."""
+    """Return the value of "faults" in a campaign's JSON document; any other document is the only element of a list."""
     if isinstance(document, dict) and "faults" in document:
         return document["faults"]  # pyright: ignore[reportUnknownVariableType] - JSON
     return [document]
 
 
 def _rows_of_lines(path: Path, data: bytes) -> list[Any]:
-    """Parse one JSON value a line; the settings with which the log of a campaign begins are left out. Raises
-    HostError for a line that is not JSON."""
+    """Parse one JSON value a line, for `read_sites`; null and the settings with which the log of a campaign begins are
+    left out. Raises HostError for a line that is not JSON."""
     rows: list[Any] = []
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():

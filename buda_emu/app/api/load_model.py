@@ -78,7 +78,8 @@ class LoadedModel:
         return self.run(inputs_by_label(self.io.labels, inputs, named), precision)
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for inputs in a dict by name, as a call with named inputs does."""
+        """Return the outputs for inputs in a dict by name, as a call with named inputs does. Raises HostError for
+        missing or unknown names, ProgramError as a run does."""
         require_names(arrays, self.io.labels)
         host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
         queues = self.image.for_inputs.queues
@@ -93,7 +94,8 @@ class LoadedModel:
     def _run_sets(
         self, io: ModelIo, sets: Sequence[Mapping[str, Array]], program: str, precision: Precision, write_index: int = 0
     ) -> list[tuple[Array, ...]]:
-        """Run a program once on several sets of inputs, and return the outputs of each set."""
+        """Run a program once on several sets of inputs, and return the outputs of each set. `io` describes the inputs
+        and outputs that the program has; the rounds write slots of the caches from `write_index` on."""
         # All sets become entries before the first is pushed: a set that is refused must not leave others in the queues.
         entries_of_sets = [io.queues(arrays) for arrays in sets]
         with self._machine(precision) as machine:
@@ -111,8 +113,8 @@ class LoadedModel:
             return [tuple(pop(output) for output in io.outputs) for _ in sets]
 
     def _machine(self, precision: Precision) -> AbstractContextManager[Emulator]:
-        """Give the machine that holds the parameters to the calling thread alone. It stays open for the next call; a
-        call in another precision closes it, and so does a failure."""
+        """Return a context that gives the calling thread alone the machine with the model's parameters, which it opens
+        if there is none. It stays open for the next call; another precision or a failure closes it."""
         return self._open.use(precision, partial(self.image.emulator, precision))
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
@@ -197,8 +199,9 @@ class LoadedPrograms(LoadedModel):
         program: str = "",
         write_index: int = 0,
     ) -> list[tuple[Array, ...]]:
-        """Run several rounds of a program in one run; each writes the slot behind that of the round before. Raises
-        HostError, ProgramError."""
+        """Run several rounds of a program (by default the only one) in one run, and return the outputs of each. The
+        first round writes slot `write_index` of the caches, each other one the next slot. Raises HostError,
+        ProgramError."""
         entry = self._program(program)
         require_rounds(entry.name, len(inputs), write_index, room=self._room(entry), slots=self.slots)
         sets = [self._arrays(arguments, entry) for arguments in inputs]
@@ -239,12 +242,12 @@ class LoadedPrograms(LoadedModel):
             self._kept.clear()
 
     def _machine(self, precision: Precision) -> AbstractContextManager[Emulator]:
-        """Give the machine to the calling thread alone. After a failure, and in another precision, the next one has the
-        caches as this one leaves them."""
+        """Return a context that gives the calling thread alone the machine. If a failure or another precision closes
+        it, the next machine begins with the content that its caches had."""
         return self._open.use(precision, partial(self._with_caches, precision), self._keep)
 
     def _keep(self, machine: Emulator) -> None:
-        """Keep the caches of a machine that is about to be closed, for the machine that is opened next."""
+        """Remember the caches of a machine that is about to be closed, for the machine that is opened next."""
         self._kept = {state.queue: machine.peek(state.queue, state.slots, readout="raw") for state in self.io.states}
 
     def _with_caches(self, precision: Precision) -> Emulator:
@@ -302,13 +305,13 @@ class LoadedPrograms(LoadedModel):
         return self.programs[name]
 
     def _io_of(self, program: ModelProgram) -> ModelIo:
-        """Return the inputs and outputs of the model that one program has, to push and pop their queues."""
+        """Return a description of the model that has only the inputs and outputs of one program."""
         inputs = tuple(entry for entry in self.io.inputs if entry.label in program.inputs)
         outputs = tuple(entry for entry in self.io.outputs if entry.label in program.outputs)
         return ModelIo(program.inputs, inputs, outputs, rules=self.io.of_labels(program.inputs))
 
     def _room(self, program: ModelProgram) -> int:
-        """Return the largest number of rounds in one run."""
+        """Return the largest number of rounds of a program in one run: the entries of its smallest input queue."""
         queues = self.image.for_inputs.queues
         return min((queues[entry.queue].entries for entry in self._io_of(program).inputs), default=1)
 
@@ -363,7 +366,8 @@ def _image_path(name: str) -> str:
 
 
 def _require_forward_only(image: DeviceImage) -> None:
-    """Raise UnsupportedError unless the image has one program that only needs to know the number of its rounds."""
+    """Raise UnsupportedError for an image of a training, and for one with several programs or with parameters other
+    than the number of rounds, since these need more than a `LoadedModel` knows."""
     netlist = image.netlist
     if image.metadata.training:
         raise UnsupportedError(

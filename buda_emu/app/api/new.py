@@ -59,17 +59,17 @@ class _Tensor:
 
     @property
     def ublock(self) -> tuple[int, int]:
-        """Return rows and columns of a micro-block in tiles."""
+        """Rows and columns of a micro-block in tiles."""
         return _ublock_size(self.rows // self.grid[0]), _ublock_size(self.cols // self.grid[1])
 
     @property
     def mblock(self) -> tuple[int, int]:
-        """Return rows and columns of a macro-block in micro-blocks."""
+        """Rows and columns of a macro-block in micro-blocks."""
         return self.rows // self.grid[0] // self.ublock[0], self.cols // self.grid[1] // self.ublock[1]
 
     @property
     def sizes(self) -> str:
-        """Return the size fields of the tensor as the netlist writes them."""
+        """The size fields of the tensor, as the netlist writes them."""
         return f"t: {self.t}, mblock: {list(self.mblock)}, ublock: {list(self.ublock)}"
 
 
@@ -107,7 +107,8 @@ def new(words: Sequence[str], *, arch: str = "wormhole_b0", inputs: int = 2, df:
 
 
 def _tiles(text: str) -> int:
-    """Return the number of tiles of a size in elements. Raises HostError for a size that is no multiple of a tile."""
+    """Return the number of tiles along a dimension of `text` elements. Raises HostError for a size that is no positive
+    multiple of a tile's edge."""
     size = int(text)
     if size < 1 or size % TILE:
         raise HostError(f"new: rows and columns are multiples of {TILE} elements, not {text}")
@@ -133,15 +134,15 @@ class _Writer:
         """Yield the lines of the netlist of `words`, whose input has the given shape."""
         yield f"# {' '.join(words)}: written by `buda-emu new`. Sizes are in tiles of {TILE} x {TILE} elements:"
         yield "# a tensor has t slices of grid x mblock x ublock tiles."
-        self._queue("x", "HOST", "queue", shape)
+        self._add_queue("x", "HOST", "queue", shape)
         ops: list[str] = []
         before = "x"
         self._choose_data(words[1:])
         for number, word in enumerate(words[1:], 1):
-            name, line, shape = self._op(word, number, before, shape)
+            name, line, shape = self._lay_out_op(word, number, before, shape)
             ops.append(f"    {name}: {line}")
             before = name
-        self._queue("out", before, "queue", shape)
+        self._add_queue("out", before, "queue", shape)
         yield from ("devices:", f"  arch: {self._arch.name}", "", "queues:", *self._queues, "", "graphs:", "  fwd:")
         yield from ("    target_device: 0", f"    input_count: {self._inputs}", *ops, "", "programs:", "  - run_fwd:")
         yield "      # Where x is read; pointers run modulo twice the entries."
@@ -157,8 +158,8 @@ class _Writer:
         )
 
     def _choose_data(self, words: Sequence[str]) -> None:
-        """Choose the bounds of the data, so that no op gets numbers for which it is not defined. Raises HostError for
-        an op that takes positive numbers after one that may give others."""
+        """Choose the bounds of the random input data, so that no op gets numbers for which it is not defined. Raises
+        HostError for an op that takes positive numbers after one that may give others."""
         op_types = [_op_type(word.partition(":")[0]) for word in words]
         if any(op_type.has("takes positive numbers") for op_type in op_types):
             self._data_bounds = _POSITIVE
@@ -171,9 +172,10 @@ class _Writer:
                 )
             is_positive = op_type.has("gives positive") or (is_positive and op_type.has("keeps positive"))
 
-    def _op(self, word: str, number: int, before: str, shape: _Tensor) -> tuple[str, str, _Tensor]:
-        """Return name and line of an op, and the shape of its result. `before` is the name of its first operand, of
-        the shape `shape`. Raises HostError for a word that is no such op."""
+    def _lay_out_op(self, word: str, number: int, before: str, shape: _Tensor) -> tuple[str, str, _Tensor]:
+        """Describe an op and place it, with a ram for its second operand if it has one. Returns name and line of the
+        op, and the shape of its result. `before` is the name of its first operand, `shape` that operand's shape. Raises
+        HostError for a word that names no op that `new` can write."""
         kind, _, size = word.partition(":")
         op_type = _op_type(kind)
         is_matmul = kind == "matmul"
@@ -188,19 +190,19 @@ class _Writer:
         result = self._on_smallest_grid(shape.t, shape.rows, columns, word)
         if is_matmul:
             weights = _Tensor(shape.t, shape.cols, result.cols)
-            self._queue(f"w{number}", "HOST", "ram", weights)
+            self._add_queue(f"w{number}", "HOST", "ram", weights)
             inputs.append(f"w{number}")
             u_kt = next(count for count in (4, 2, 1) if shape.cols % count == 0)
             attributes = f", attributes: {{m_k: {shape.cols // u_kt}, u_kt: {u_kt}}}"
         elif op_type.inputs[0] == 2:
-            self._queue(f"b{number}", "HOST", "ram", _Tensor(shape.t, shape.rows, shape.cols))
+            self._add_queue(f"b{number}", "HOST", "ram", _Tensor(shape.t, shape.rows, shape.cols))
             inputs.append(f"b{number}")
         wide = _WIDE_FORMATS[self._df]
         formats = (
             f"in_df: [{', '.join([self._df] * len(inputs))}], out_df: {self._df}, intermed_df: {wide}, acc_df: {wide}"
         )
         line = (
-            f"{{type: {kind}, grid_loc: {self._place(result, word)}, grid_size: {list(result.grid)}, "
+            f"{{type: {kind}, grid_loc: {self._take_cores(result, word)}, grid_size: {list(result.grid)}, "
             f"inputs: [{', '.join(inputs)}],\n"
             f"      {result.sizes}, ublock_order: r, buf_size_mb: 2,\n"
             f"      {formats}, math_fidelity: HiFi3{attributes}}}"
@@ -208,8 +210,8 @@ class _Writer:
         return name, line, result
 
     def _on_smallest_grid(self, t: int, rows: int, cols: int, word: str) -> _Tensor:
-        """Return a result of so many tiles with the smallest grid of cores that divides it and holds it. Raises
-        HostError, which names `word`, where no grid does."""
+        """Return a tensor of t slices of rows x cols tiles with the smallest grid of cores that divides it and holds
+        it. Raises HostError, which names `word`, where no grid does."""
         grids = [
             grid
             for grid in product(range(1, self._arch.grid[0] + 1), range(1, self._arch.grid[1] + 1))
@@ -219,7 +221,7 @@ class _Writer:
             raise HostError(f"new: {word} gives {rows} x {cols} tiles, more than the chip's cores hold at once")
         return _Tensor(t, rows, cols, min(grids, key=lambda grid: (grid[0] * grid[1], grid)))
 
-    def _place(self, result: _Tensor, word: str) -> list[int]:
+    def _take_cores(self, result: _Tensor, word: str) -> list[int]:
         """Take the next free cores for a result, right of the last op or in a new row of ops, and return the place of
         the first. Raises HostError if no cores are left."""
         row, column = self._next_core
@@ -233,8 +235,9 @@ class _Writer:
         self._shelf = max(self._shelf, result.grid[0])
         return [row, column]
 
-    def _queue(self, name: str, source: str, kind: str, shape: _Tensor) -> None:
-        """Add a queue or ram (`kind`) that `source` fills, and its settings in the program if it is the host."""
+    def _add_queue(self, name: str, source: str, kind: str, shape: _Tensor) -> None:
+        """Add the line of a queue or ram (`kind`), which `source` (an op, or HOST) fills, at the next free DRAM
+        addresses; if `source` is HOST, also its settings in the program."""
         entries = self._inputs if kind == "queue" else 1
         cells = shape.grid[0] * shape.grid[1]
         tiles = shape.t * shape.rows * shape.cols // cells
@@ -259,7 +262,8 @@ class _Writer:
 
 
 def _op_type(name: str) -> OpType:
-    """Return a matmul, or an op that keeps its input's shape. Raises HostError for other names."""
+    """Return the declaration of an op type that `new` can write: matmul, or an op that keeps its input's shape. Raises
+    HostError, with a hint, for other names."""
     op_type = OP_TYPES.get(name)
     if op_type is None:
         written = _WRITTEN_OTHERWISE.get(name.lower(), "")

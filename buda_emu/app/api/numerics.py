@@ -167,8 +167,8 @@ def _refuse_options_of_netlists(source: object, options: NumericsOptions) -> Non
 def _arrays_of_model(
     labels: Sequence[str], inputs: "str | PathLike[str] | Sequence[Any] | None", byte_limit: int | None
 ) -> Sequence[Any] | None:
-    """Return one set of a model's inputs in its order, from arrays or from an .npz file with its own input names.
-    Raises HostError for a file that lacks one or has others."""
+    """Return one set of a model's inputs in its order: the given arrays (None stays None), or those of an .npz file
+    with the model's input names. Raises HostError for a file that lacks one or has others."""
     if inputs is None or not isinstance(inputs, (str, PathLike)):
         return inputs
     arrays = npz_of(f"inputs: {fspath(inputs)}", Path(inputs), byte_limit)
@@ -181,8 +181,9 @@ def _arrays_of_model(
 def _inputs_as_file(
     image: "DeviceImage | None", inputs: "str | PathLike[str] | Sequence[Any] | None"
 ) -> "Generator[Path | None]":
-    """Yield the path of inputs; arrays are written to a file with the model's input names, which goes with the block.
-    Raises HostError for arrays where no model says what they are."""
+    """Yield the path of the inputs, None if there are none. Arrays are written to a temporary .npz file under the
+    model's input names, which is deleted after the block. Raises HostError for arrays without a model, and for another
+    number of arrays than the model takes."""
     if inputs is None:
         yield None
         return

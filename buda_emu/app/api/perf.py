@@ -224,8 +224,9 @@ def perf(
 
 
 def _measure_host_steps(image: "DeviceImage | None", report: Report) -> "tuple[HostTime, ...]":
-    """Measure the host's steps of an image on this machine. Where they cannot run, because a package is missing, all of
-    them have None for seconds, and the reason."""
+    """Run the host's steps of an image once on random inputs, and return the seconds of each on this machine; () for a
+    netlist and for an image without such steps. If they cannot run, as when a package is missing, every step has None
+    for seconds, and the reason."""
     if image is None or image.plan is None:
         return ()
     from buda_emu.emulator.inputs.host_parts import HostParts, HostTime

@@ -101,7 +101,7 @@ class Summariser:
         self._digest = hashlib.sha256()
 
     def add(self, part: NDArray[Any]) -> None:
-        """Count the next elements of the output in."""
+        """Add the next elements of the output, in their order, to the figures and to the digest."""
         finite = part.reshape(-1)
         if part.dtype.kind == "f":
             is_finite = np.isfinite(finite)
@@ -138,15 +138,15 @@ class Summariser:
 
 
 def summarise(queue: str, kind: str, df: str, array: NDArray[Any]) -> OutputSummary:
-    """Return the figures of an output of which all elements are there. `kind` is the queue's type, `df` its format."""
+    """Return the figures of an output that is one whole array. `kind` is the queue's type, `df` its format."""
     figures = Summariser()
     figures.add(array)
     return figures.summary(queue, kind, df, tuple(array.shape))
 
 
 def _words_to_digest(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the elements as little-endian 32-bit words. Sign and payload of a NaN are nobody's promise, so every NaN
-    becomes 0x7fc00000."""
+    """Return the elements as little-endian 32-bit words for SHA-256. Every NaN becomes 0x7fc00000, since its sign and
+    payload may differ between hosts."""
     if array.dtype.kind == "u":
         return np.ascontiguousarray(array).astype("<u4", copy=False)
     floats = np.ascontiguousarray(array).astype("<f4", copy=False)

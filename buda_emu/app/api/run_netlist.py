@@ -171,7 +171,8 @@ def run_netlist(
 
 
 def _machine_of_worker(machine: Machine) -> Machine:
-    """Return how the machine of a worker computes: on one thread by default."""
+    """Return the options of each worker's machine: those of the caller, with one thread unless the caller gives a
+    number."""
     return with_memory(Machine(threads=machine.get("threads") or 1), memory_of(machine))
 
 
@@ -257,15 +258,12 @@ class _Execution:
         return run_with_restarts(make, self._run_programs, self.tell, is_local=is_local)
 
     def locate_origins(self, outputs: Sequence[OutputSummary]) -> list[OutputSummary]:
-        """Return the outputs with `began` set for those that are all zero or not finite.
-
-        Everything is run a second time for it, with a listener, until all is known that is looked for. A run without
-        such outputs, as nearly all are, costs nothing. Somebody who was told of the search can end it by
-        KeyboardInterrupt, and the outputs stay as they are.
-        """
+        """Return the outputs with `began` set for those that are all zero or not finite. If there are any, as is rare,
+        everything is run a second time with a listener, until each origin is known. After a note to `tell`,
+        KeyboardInterrupt ends only this search, and the outputs stay as they are."""
         flaws: dict[str, Flaw] = {}
         for output in outputs:
-            flaw = _flaw(output)
+            flaw = _find_flaw(output)
             if flaw is not None:
                 flaws[output.queue] = flaw
         if not flaws:
@@ -294,7 +292,8 @@ class _Execution:
         return search.origins
 
     def _push_inputs(self, emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
-        """Push the tensors of the image, then those of the files or of the generator. Raises HostError."""
+        """Push the tensors of the image, then those of the files, or random ones if there are no files. Returns a
+        record of each tensor that was pushed. Raises HostError."""
         ready = self.ready
         inputs = self.inputs
         netlist = ready.netlist
@@ -407,14 +406,14 @@ def _summarise_output(
 
 
 def _search_note(flaws: Collection[Flaw]) -> str:
-    """Return the sentence that is said before the origin of these flaws is looked for."""
+    """Return the sentence that tells the user of the second run, which looks for the origin of these flaws."""
     words = " or ".join(word for word in ("not finite", "all zero") if word.removeprefix("all ") in flaws)
     return f"outputs are {words}; running again to find the op where it began; Ctrl-C skips this"
 
 
-def _flaw(output: OutputSummary) -> Flaw | None:
-    """Return what makes an output suspicious: values that are not finite, or nothing but zeros; None if nothing
-    does."""
+def _find_flaw(output: OutputSummary) -> Flaw | None:
+    """Return the flaw of an output whose origin is worth a search: "not finite", or "zero" if it is all zeros; None if
+    it has neither."""
     if output.not_finite:
         return "not finite"
     if output.zeros == prod(output.shape):
@@ -423,7 +422,8 @@ def _flaw(output: OutputSummary) -> Flaw | None:
 
 
 class _CountingRunner:
-    """Runs programs one after the other, and reports after each input how many of all inputs are through."""
+    """A runner of programs, one after the other, that reports after each input how many inputs of all programs are
+    through."""
 
     def __init__(self, emulator: Emulator, count: int, report: Callable[[int, int], None]) -> None:
         self._emulator = emulator
@@ -432,7 +432,7 @@ class _CountingRunner:
         self._done = 0
 
     def run(self, program: str, values: Mapping[str, str]) -> None:
-        """Run a program as `Emulator.run` does."""
+        """Run a program by its name and the values of its parameters, and report its inputs."""
         before = self._done
 
         def count(state: Progress) -> None:

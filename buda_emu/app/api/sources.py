@@ -64,8 +64,8 @@ def open_source(
 ) -> Opened:
     """Return the netlist of a source, and the image around it where there is one. A file that names several
     architectures is read for `arch`, or for the chips of `board`. `function` is the one that takes the source, for
-    messages. Raises as `open_file` and `agreed_arch`, and
-    HostError for a value of another kind and for a netlist of another architecture."""
+    messages. Raises NetlistError or ImageError for a file that is refused, and HostError for a value of another kind, a
+    board that does not exist or is of another architecture than `arch`, and a netlist of another architecture."""
     arch = agreed_arch(board, arch)
     if is_path(source):
         document_path(source, function)

@@ -148,7 +148,8 @@ def _value_texts(name: str, values: object) -> tuple[str, ...]:
 
 
 def _value_text(name: str, value: object) -> str:
-    """Return a value of an axis as a text. Raises HostError for one that is wrong whatever the netlist is."""
+    """Return a value of the axis `name` as a text. Raises HostError for one that no netlist could have, such as a speed
+    that is not a number."""
     read = _READERS.get(name)
     if read is not None:
         text = str(value)
@@ -303,8 +304,8 @@ PointTask = tuple[Mapping[str, str], bool]
 
 
 def modeller(about: SweepConditions, report: SendKernel = do_nothing) -> Callable[[PointTask], Point]:
-    """Return the function that models one point in a process of its own, with the file read once for each board.
-    `report` gets the kernels that it compiles."""
+    """Return the function that models one point in a worker process. It reads the netlist's file once for each board.
+    `report` gets the kernels that are compiled meanwhile, for the other processes."""
     return modeller_by_board(about, partial(_netlist_for, about), report)
 
 
@@ -331,7 +332,7 @@ def modeller_by_board(
 
 
 def _netlist_for(about: SweepConditions, board: str) -> Netlist | BudaError:
-    """Return the netlist as its file is for the chips of a board, or the error that keeps it from being that."""
+    """Return the netlist for the chips of a board ("" for none), or the error that says why there is none."""
     if isinstance(about.netlist, Netlist):
         return about.netlist
     try:
@@ -348,7 +349,7 @@ def _netlist_for(about: SweepConditions, board: str) -> Netlist | BudaError:
 
 
 def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Point:
-    """Return the figures of a netlist at one point, or why it has none there."""
+    """Model a netlist at one point and return the figures, or a point whose `problem` says why it has none."""
     settings, is_detailed = task
     swept = {name: text for name, text in settings.items() if name not in AXES}
     try:

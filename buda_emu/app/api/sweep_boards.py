@@ -14,12 +14,13 @@ from buda_emu.support.progress import SendKernel, do_nothing
 
 def modeller(about: SweepConditions, report: SendKernel = do_nothing) -> Callable[[PointTask], Point]:
     """Return the function that compiles a model for the board of a point, each board once in a process, and models the
-    netlist there. `report` gets the kernels that it compiles."""
+    netlist there. `report` gets the kernels that are compiled meanwhile, for the other processes."""
     return modeller_by_board(about, partial(_compile_for, str(about.netlist)), report)
 
 
 def _compile_for(path: str, board: str) -> Netlist | BudaError:
-    """Return the netlist of a model for a board, or the error that kept it from being compiled."""
+    """Compile the model at `path`, or again the model of an image, for a board. Returns the netlist, or the error of
+    the compilation."""
     try:
         if is_image(path):
             return compile_again(path, board).netlist

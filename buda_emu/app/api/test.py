@@ -155,8 +155,8 @@ def test(
 
 
 def _require_names(cases: Sequence[Case], settings: Settings) -> None:
-    """Raise HostError for a program or parameter that no netlist has, where all of them can be read: some may have what
-    others have not."""
+    """Raise HostError for a program or parameter that no netlist has; one that only some have is fine. Does nothing if
+    a netlist cannot be read, since the result of its case will say so."""
     programs = list(settings.programs)
     parameters = list(settings.parameters)
     netlists: list[Netlist] = []
@@ -179,7 +179,7 @@ def _require_names(cases: Sequence[Case], settings: Settings) -> None:
 
 
 def _run_here(cases: Sequence[Case], progress: Callable[[CaseResult], object], report: Report) -> list[CaseResult]:
-    """Run the cases in this process, one after the other."""
+    """Run the cases in this process one after the other, reporting each, and return their results."""
     results: list[CaseResult] = []
     for case in cases:
         report(Activity(f"netlist {case.name}", "netlists", len(results), len(cases)))
@@ -195,7 +195,8 @@ def _run_on_workers(
     progress: Callable[[CaseResult], object],
     report: Report,
 ) -> list[CaseResult]:
-    """Run the cases in processes of their own."""
+    """Run the cases in processes of their own, each stopped after `timeout` seconds, and return their results in the
+    order of the cases; they are reported in the order in which they end."""
     count = 0
 
     def on_result(_number: int, result: CaseResult) -> None:

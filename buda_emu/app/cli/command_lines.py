@@ -47,13 +47,15 @@ def read_commands(console: Console, ctrl_c: CtrlC, *, interactive: bool, quiet: 
 
 def _plain_reader(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
     """Return a function that reads the next line of standard input, and raises EOFError at its end. The prompt is shown
-    only on a terminal. Elsewhere Ctrl-C has no unfinished line to drop, since a line that arrives is complete."""
+    only on a terminal, unless `quiet`. Elsewhere Ctrl-C has no unfinished line to drop, since a line that arrives is
+    complete."""
     is_terminal = sys.stdin.isatty()
     waiting = False
 
     def drop() -> bool:
-        """React to Ctrl-C while a line is being read: raise KeyboardInterrupt if a terminal's user is still typing
-        it. Return False if it has been entered there, so that the signal stops its command; True for other input."""
+        """React to Ctrl-C while a line is being read. At a terminal where the user is still typing, raise
+        KeyboardInterrupt. Return False if the line was entered there already, so that the signal stops the line's
+        command, and True if the input is no terminal."""
         nonlocal waiting
         if waiting:  # the terminal has forgotten what was typed; what came after it can be read
             waiting = False
@@ -86,7 +88,8 @@ def _wait_for_line() -> None:
 
 
 def _completing_reader(console: Console, ctrl_c: CtrlC) -> Callable[[], str]:
-    """Return the reader of prompt_toolkit, or the plain one with a hint if prompt_toolkit is not installed."""
+    """Return a function that reads a line with prompt_toolkit, or the plain one, with a hint to the user, if
+    prompt_toolkit is not installed."""
     try:
         from buda_emu.app.cli.prompt import make_prompt
     except ImportError as error:

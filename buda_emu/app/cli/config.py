@@ -52,8 +52,8 @@ def explain_refusal(name: str) -> str:
 
 
 def require_within(name: str, action: argparse.Action, text: str, folder: str) -> None:
-    """Raise HostError if a setting from a file in `folder` names a path outside of that folder and of the current
-    one."""
+    """Raise HostError if a setting of a file in `folder` gives the option `name` a path outside of that folder and of
+    the current folder. Options that take no path pass."""
     if setting_trust(name, action) != "file" or (name == _FILE_OR_NUMBER and text.isdecimal()):
         return
     file = text
@@ -89,7 +89,7 @@ def find_top_folder(folder: str) -> str:
 
 def explain_distrust(path: str, subject: str = "folder") -> str:
     """Return why settings in a folder, or in a file, are not trusted; "" if nobody but this user and root can have
-    written them. Links are followed."""
+    written them. Links are followed; `subject` is the word for `path` in the text."""
     if not HAS_OTHER_USERS:
         return ""
     try:
@@ -136,11 +136,9 @@ class Settings(NamedTuple):
 
 
 def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], words: Sequence[str]) -> Settings:
-    """Give the options of a verb the defaults that the project's settings state.
-
-    `verbs` maps every verb to its help line; `words` are those of the command line. Raises HostError for settings that
-    are not valid.
-    """
+    """Give the options of a verb the defaults that the project's settings state, and return the settings in use.
+    `verbs` maps every verb to its help line; `words` are those of the command line, whose `--config` chooses the file.
+    Raises HostError for settings that are not valid."""
     path = _config_argument(words)
     passed_over = ()
     if not path:
@@ -231,7 +229,7 @@ def read_settings(path: str) -> dict[str, Any]:
 
 
 def _table_of_shared_file(content: dict[str, Any]) -> dict[str, Any]:
-    """Return this command's table of a file that other tools have tables in, too; empty where there is none."""
+    """Return the table `[tool.buda-emu]` of the content of a pyproject.toml; empty if there is none."""
     table = content
     for key in _TABLE.split("."):
         section: Any = table.get(key, {})
@@ -352,8 +350,8 @@ def _describe_unknown_keys(error: Any, place: str) -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------------------ defaults
 def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Mapping[str, Any]) -> None:
-    """Make the settings of a table the defaults of a verb's options. Raises HostError with the place of a setting whose
-    value does not fit."""
+    """Make the settings of a table the defaults of a verb's options, and of the verbs below it. `place` has the names
+    that lead to the table, for messages. Raises HostError with the place of a setting whose value does not fit."""
     if parser.below:
         for name, leaf in parser.below.items():
             _set_defaults(path, [*place, name], leaf, table.get(name, {}))
@@ -377,7 +375,8 @@ def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Map
 
 
 def _convert_default(action: argparse.Action, value: Any) -> Any:
-    """Return the default that a setting gives an option; SUPPRESS if the option keeps its own."""
+    """Convert the value of a setting to the default of an option; SUPPRESS, which keeps the option's own default, for a
+    flag that is set to false."""
     if action.nargs == 0:
         return action.const if value else argparse.SUPPRESS
     option = getattr(action, "option", None)  # of a group, whose declaration may convert settings otherwise
@@ -431,7 +430,8 @@ def refuses(rule: str) -> bool:
 
 
 def rule_list_type(to_ignore: bool) -> Callable[[str], tuple[str, ...]]:
-    """Return an argparse type for ids of rules, or their beginnings, separated by commas."""
+    """Return an argparse type that parses ids of rules, or their beginnings, separated by commas. With `to_ignore` it
+    refuses rules that cannot be ignored."""
 
     def rules(text: str) -> tuple[str, ...]:
         """Convert a comma-separated list of rules. Raise ArgumentTypeError if one does not exist."""

@@ -36,7 +36,7 @@ class Console:
         self._column = 0
         if not args.quiet:
             say(heading)
-        self._bar()
+        self._redraw_bar()
 
     def result(self, _number: int, result: "CaseResult") -> None:
         """Count the result of one netlist and show the progress."""
@@ -46,8 +46,8 @@ class Console:
         if self._args.verbose:
             say(f"{result.netlist} {self._paint(result.status)} ({result.seconds:.2f} s)")
         elif not self._args.quiet and not self._progress.live:
-            self._character(result)
-        self._bar()
+            self._print_mark(result)
+        self._redraw_bar()
 
     def kernel(self, name: str, seconds: float | None) -> None:
         """Show that a kernel is being compiled, or count one that is done."""
@@ -56,19 +56,19 @@ class Console:
             self._compiling = f"compiling kernel {name} for this machine"
         else:
             self._compiled.append((name, seconds))
-        self._bar()
+        self._redraw_bar()
 
     def end(self, run: "TestRun", known_netlists: "frozenset[str]") -> None:
         """Print everything that did not pass, except for `known_netlists` (those that fail as the baseline expects),
         then the summary and the closing line. With -q the first netlists stand for all."""
         self._end_progress()
         reported = [case for case in run.cases if case.netlist not in known_netlists]
-        shown = [case for case in reported if self._shows(case, len(run.cases))]
+        shown = [case for case in reported if self._is_shown_in_full(case, len(run.cases))]
         if self._args.quiet:
             shown = shown[:MOST_LINES]
         for case in shown:
-            self._case(case)
-        has_summary = self._summary(run, reported)
+            self._print_case(case)
+        has_summary = self._print_summary(run, reported)
         if shown or has_summary or not self._args.quiet:
             say()
         has_failed = any(case.status not in ("passed", "skipped") for case in run.cases)
@@ -76,7 +76,7 @@ class Console:
         say(current().paint(f"== {testing.closing_line(run)} ==", colour))
 
     def _end_progress(self) -> None:
-        """Clear the bar, or end the line of characters, and say how many kernels were compiled."""
+        """Remove the bar, or end the line of marks, and print how many kernels were compiled."""
         self._progress.clear()
         if self._column:
             say()
@@ -85,9 +85,9 @@ class Console:
 
             say_compilations(self._progress, self._compiled)
 
-    def _summary(self, run: "TestRun", reported: "Sequence[CaseResult]") -> bool:
-        """Print a line for each of these cases that did not pass, passed without showing much, or was skipped, and the
-        longest durations if they were asked for. Return whether there were such lines."""
+    def _print_summary(self, run: "TestRun", reported: "Sequence[CaseResult]") -> bool:
+        """Print the short summary of these cases: a line for each that did not pass, passed with doubts, or was
+        skipped; then the longest durations if they were asked for. Return whether the summary had lines."""
         summary = [
             *testing.summary_lines(reported),
             *testing.doubt_lines(reported),
@@ -100,24 +100,24 @@ class Console:
             say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
         return bool(summary)
 
-    def _case(self, case: "CaseResult") -> None:
+    def _print_case(self, case: "CaseResult") -> None:
         """Print the result of one netlist in full."""
         say()
         if case.status == "passed":
             say(f"{case.netlist}: passed")
         else:
             say_lines(testing.case_lines(case))
-        self._tables(case)
+        self._print_tables(case)
 
-    def _shows(self, case: "CaseResult", count: int) -> bool:
-        """Return whether a netlist is reported in full at the end."""
+    def _is_shown_in_full(self, case: "CaseResult", count: int) -> bool:
+        """Return whether a netlist's result is printed in full at the end; `count` is the number of all netlists."""
         if case.status in ("passed", "skipped"):
             is_requested = self._args.verbose or self._args.per_op or count == 1
             return not self._args.quiet and case.status == "passed" and is_requested
         return True
 
-    def _tables(self, case: "CaseResult") -> None:
-        """Print the warnings and tables about one netlist."""
+    def _print_tables(self, case: "CaseResult") -> None:
+        """Print the warnings and tables about one netlist; nothing with --quiet."""
         if self._args.quiet:
             return
         for text in (*case.warnings, *case.doubts):
@@ -127,9 +127,9 @@ class Console:
         for name, reason in case.not_compared.items():
             if reason.startswith("io-config lists it"):  # the user expects it to be compared
                 say(f"not compared: {name}: {reason}")
-        self._detail_tables(case)
+        self._print_detail_tables(case)
 
-    def _detail_tables(self, case: "CaseResult") -> None:
+    def _print_detail_tables(self, case: "CaseResult") -> None:
         """Print the figures of performance-check, the ops, and how to find out why an output differs."""
         if case.performance:
             say(f"\n{testing.performance_table(case)}")
@@ -139,7 +139,7 @@ class Console:
         if case.failed_outputs and case.precision == "device":
             say(f"\nwhy the chip's answer differs: buda-emu numerics {shlex.quote(case.netlist)}")
 
-    def _character(self, result: "CaseResult") -> None:
+    def _print_mark(self, result: "CaseResult") -> None:
         """Print the mark of one netlist, and the share that is done at the end of a line."""
         done = sum(self._counts.values())
         say(MARKS[result.status], end="")
@@ -148,9 +148,10 @@ class Console:
             say(f" {100 * done // len(self._cases):3} %")
             self._column = 0
 
-    def _bar(self) -> None:
+    def _redraw_bar(self) -> None:
         """Redraw the bar: the number of netlists done, how many did not pass, which kernel is being compiled, and the
-        time left. Away from a terminal the same goes into the next line."""
+        time left. If standard error is no terminal, give the same as text to the next of the lines that come every ten
+        seconds."""
         done = sum(self._counts.values())
         wrong = done - self._counts["passed"] - self._counts["skipped"]
         notes = [f"{wrong} not passed"] if wrong else []

@@ -35,8 +35,8 @@ def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[re
 
 
 def refuse_other_coverage(args: argparse.Namespace) -> None:
-    """Raise HostError, before any work, for a --coverage-min of the command line that nothing is held against, and for
-    a file that is no coverage file, to which none could be added."""
+    """Check the coverage options before any work. Raises HostError for a --coverage-min on the command line without
+    --coverage, and for a --coverage file that exists and is no coverage file."""
     if args.coverage is None and args.coverage_min != args.default_of("coverage_min"):
         raise HostError("--coverage-min has no effect without --coverage FILE")
     if args.coverage is not None:
@@ -44,15 +44,17 @@ def refuse_other_coverage(args: argparse.Namespace) -> None:
 
 
 def _coverage_before(path: Path) -> "Coverage":
-    """Return the coverage in a file; one of no netlists if there is no such file. Raises HostError for another file."""
+    """Read the coverage that a file holds before this run; one of no netlists if there is no such file. Raises
+    HostError for a file that is no coverage file."""
     from buda_emu.testing.coverage.report import Coverage, read
 
     return read(path) if path.exists() else Coverage()
 
 
 def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -> bool:
-    """Add the features that the results exercise to the coverage file, write its page and print a table. Return whether
-    the coverage reaches --coverage-min. Raises HostError for a file that is not a coverage file."""
+    """Add the features that the results exercise to the --coverage file, write its page and print a table. Return
+    whether the coverage reaches --coverage-min; True, without any effect, if --coverage is not given. Raises HostError
+    for a file that is not a coverage file."""
     if args.coverage is None:
         return True
     with folder_to_ourselves(args.coverage.parent):  # what another run adds at the same time stays

@@ -34,8 +34,8 @@ class CtrlC:
 
     @contextmanager
     def reading_line(self, drop: Callable[[], bool]) -> Generator[None]:
-        """Mark the time in which a line is read. `drop` discards what was typed, and returns False if a line has been
-        accepted already."""
+        """Mark the block in which a line is read. On Ctrl-C, `drop` discards what was typed; it returns False if the
+        line has been accepted already, so that the signal stops the line's command instead."""
         self.seen = False
         self._clear()
         self._drop = drop

@@ -38,14 +38,15 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
 
 
 def select_findings(findings: "Iterable[Diagnostic]", args: argparse.Namespace) -> "list[Diagnostic]":
-    """Return the findings to report: the project's settings choose them, unless options of the command line override
-    these."""
+    """Return the findings to report, with the severities that --error gives them: the project's settings choose, unless
+    options of the command line override these."""
     overrides = {name: rules for name in RULE_OPTIONS if (rules := getattr(args, name)) is not None}
     return replace(current_choice(), **overrides).filter_findings(findings, refuses)
 
 
 def print_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
-    """Print a line to standard error for each finding; for more than three only their number, and how to see them."""
+    """Print a line to standard error for each finding about `file` that the settings choose; for more than three only
+    their number, and how to see them."""
     findings = current_choice().filter_findings(diagnostics, refuses)
     if len(findings) > _MOST_LINES:
         complain(f"buda-emu: {plural(len(findings), 'warning')} about {file}: `buda-emu check {file}` shows them")
@@ -79,7 +80,8 @@ def open_baseline(
 def report_comparison(
     comparison: "BaselineComparison", *, updated: bool, print_line: Callable[[str], None] = say
 ) -> int:
-    """Print what is new, worse and mended against a baseline, and return the exit code."""
+    """Print what is new, worse and mended against a baseline, with `updated` in the words for one that was just
+    written, and return the exit code."""
     for line in comparison.lines(updated=updated):
         print_line(line)
     return Exit.OK if updated or comparison.holds else Exit.DIFFERS

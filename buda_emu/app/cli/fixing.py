@@ -84,7 +84,8 @@ def fix_files(args: argparse.Namespace, *, write: bool) -> int:
 
 
 def _changes(args: argparse.Namespace) -> Iterator[tuple[TextChange, int]]:
-    """Yield the change of each netlist that fixes change, and the number of findings that it removes."""
+    """Yield the change of each netlist whose text the fixes alter, and the number of findings that the change
+    removes."""
     for name in files_below(args.file, to_write=True):
         if kind_of(name) is not NETLIST:
             continue

@@ -41,8 +41,8 @@ def say_compilations(progress: Progress, compiled: Sequence[tuple[str, float]]) 
 
 
 def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
-    """Return the line that a first run prints about its compilations. A kernel may be missing in `folder` if the disk
-    is full."""
+    """Return the line that a first run prints about the kernels that it compiled: their number, names and seconds, and
+    whether they are kept in `folder`, the cache (None without one)."""
     import glob  # a run that compiles nothing needs no paths
 
     names = ", ".join(dict.fromkeys(kernels))

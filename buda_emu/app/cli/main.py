@@ -119,8 +119,8 @@ _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect aft
 
 
 def build_parser(*used: str, alone: bool = False) -> ExampleParser:
-    """Return the parser of the command line with the arguments of the verbs in use. With `alone` it does not know the
-    names of the other verbs, which only the help of the whole command shows."""
+    """Build the parser of the command line, with the arguments of the verbs in `used` only, since those of a verb take
+    time to import. Of all other verbs it knows the name and the help line, or with `alone` nothing."""
     parser = ExampleParser(
         prog="buda-emu",
         example=EXAMPLE,
@@ -149,7 +149,8 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
 
 
 def _describe_owners(option: str, used: Sequence[str]) -> str:
-    """Describe which other verbs take an option, and what the verbs in use take instead; "" if there are none."""
+    """Return text for the error about an unknown option: which verbs outside of `used` take it, and what a verb in
+    `used` takes instead; "" if there is neither."""
     name = option.removeprefix("--")
     parts: list[str] = []
     other_verbs = [verb for verb in VERBS if verb not in used]
@@ -161,7 +162,7 @@ def _describe_owners(option: str, used: Sequence[str]) -> str:
 
 
 def _has_option(parser: ExampleParser, name: str) -> bool:
-    """Return whether a verb, or a verb below it, takes an option."""
+    """Return whether a verb, or a verb below it, takes an option, named without its dashes."""
     return any(name in leaf.options for leaf in parser.leaves())
 
 
@@ -178,7 +179,7 @@ def _run(words: Sequence[str]) -> int:
     try:
         return _run_verb(words)
     except BudaError as error:
-        return _report(error)
+        return _report_error(error)
     except OSError as error:
         complain(f"buda-emu: {_describe_os_error(error)}")
         return Exit.REFUSED
@@ -192,17 +193,18 @@ def _run(words: Sequence[str]) -> int:
         if _stems_from_interrupt(error):
             complain("buda-emu: interrupted")
             return Exit.INTERRUPTED
-        return _internal_error()
+        return _report_internal_error()
 
 
 def _run_verb(words: Sequence[str]) -> int:
-    """Parse the words of the command line with the project's settings as defaults, and run the verb."""
+    """Parse the words of the command line with the project's settings as defaults, run the verb, and return the exit
+    code. Without words, print the help. Raises what the verb raises."""
     if not words:
         say(build_parser("").format_help().rstrip())
         return Exit.OK
     verb = next((text for text in words if not text.startswith("-")), "")
     if verb and verb not in VERBS:
-        return _unknown_verb(verb)
+        return _report_unknown_verb(verb)
     parser = build_parser(verb, alone=words[0] == verb)
     settings = Settings()
     if verb and verb not in WITHOUT_SETTINGS:
@@ -221,10 +223,10 @@ def _run_verb(words: Sequence[str]) -> int:
         return args.verb(args)
 
 
-def _report(error: BudaError) -> int:
-    """Print an error of this package and return its exit code."""
+def _report_error(error: BudaError) -> int:
+    """Print an error of this package to standard error, and return its exit code."""
     if error.exit_code == Exit.INTERNAL:
-        return _internal_error()
+        return _report_internal_error()
     # Findings come with their places; any other message says which program prints it.
     if isinstance(error, DocumentError) and error.diagnostics and error.is_report:
         complain(_render_findings(error))
@@ -234,8 +236,8 @@ def _report(error: BudaError) -> int:
 
 
 def _keep_pipes(words: Sequence[str], documents: Iterable[str]) -> None:
-    """Keep every pipe that the caller handed over and that the command line names open to be read again. Raises
-    HostError for any other pipe in the place of a document."""
+    """Let each pipe that the command line names, such as /dev/fd/63, be opened more than once. Raises HostError for a
+    document whose name is another pipe."""
     for word in words:
         keep_pipe(word[word.rfind("=") + 1 :])
     for name in documents:
@@ -264,7 +266,8 @@ def _require_result_files(args: Namespace) -> None:
 
 
 def _word_below(words: Sequence[str], verb: str) -> str:
-    """Return the word behind a verb on the command line: the verb below it, "" where there is none."""
+    """Return the first word after `verb` on the command line that is no option, which names the verb below it; "" if
+    there is none."""
     below = words[words.index(verb) + 1 :]
     return next((word for word in below if not word.startswith("-")), "")
 
@@ -289,7 +292,8 @@ def _stems_from_interrupt(error: BaseException) -> bool:
 
 
 def _prepare_streams() -> None:
-    """Replace closed standard streams by the null device, and let output hold any character of a netlist."""
+    """Open the null device in place of standard streams that the caller closed, and let the output streams escape
+    characters that their encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller; what is opened next must not take its place
@@ -298,8 +302,8 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")  # a netlist may hold any character
 
 
-def _unknown_verb(word: str) -> int:
-    """Report a word that is no verb with a hint, and return the exit code."""
+def _report_unknown_verb(word: str) -> int:
+    """Print an error about a word that is no verb, with a hint, and return the exit code."""
     from buda_emu.support.checker.suggest import near
 
     hint = near(word, VERBS)
@@ -329,9 +333,9 @@ def _describe_os_error(error: OSError) -> str:
     return reason
 
 
-def _internal_error() -> int:
-    """Print the traceback of the current exception, ask for a report to whoever wrote the code at fault, and return the
-    exit code."""
+def _report_internal_error() -> int:
+    """Print the traceback of the current exception and whom to report it to, the authors of this package or of an
+    extension, and return the exit code."""
     import traceback
 
     complain(traceback.format_exc().rstrip())

@@ -91,7 +91,8 @@ def _is_terminal(stream: IO[str] | None) -> bool:
 
 def _discard_output(stream: IO[str]) -> None:
     # What is still buffered would raise again when the interpreter closes the stream.
-    """Redirect a stream to the null device. What is still buffered would raise again when the interpreter closes it."""
+    """Redirect a stream whose reader is gone to the null device, since what is still buffered would raise again when
+    the interpreter closes the stream."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -102,8 +103,8 @@ def complain(text: str) -> None:
 
 
 def write_output(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], object]) -> int:
-    """Write an output that the command line names, `-` being standard output, and return the number of bytes. Raises
-    OSError."""
+    """Write an output that the command line names, `-` being standard output, and return the number of bytes; 0 if the
+    reader of a pipe is gone. Raises OSError."""
     from buda_emu.support.files import write_file, write_forward
 
     if str(path) != _TO_STDOUT:
@@ -120,11 +121,9 @@ def write_output(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], ob
 
 
 def require_writable(option: str, path: "str | os.PathLike[str]") -> None:
-    """Refuse, before any work is done, a file of results that could not be written when it is done, and one that would
-    replace a document: some verbs take `--json` alone, others with a FILE, so what follows may be another argument.
-
-    Raises OSError with the reason of the system, HostError for a document. `option` names the option in the message.
-    """
+    """Check, before any work is done, that a file of results can be written and is no document: some verbs take
+    `--json` alone, others with a FILE, so what follows may be another argument. Raises OSError with the reason of the
+    system, HostError for a document. `option` names the option in the message."""
     from buda_emu.support.output_places import resolve_output
 
     name = os.fspath(path)
@@ -144,8 +143,8 @@ def require_writable(option: str, path: "str | os.PathLike[str]") -> None:
 
 
 def require_suffix(option: str, path: "str | os.PathLike[str]", suffixes: tuple[str, ...]) -> None:
-    """Refuse a file of results whose name ends as that of another format than those that the option writes, which are
-    named by their `suffixes`. Raises HostError."""
+    """Raise HostError for a file of results whose name has the ending of a known format that is not among `suffixes`,
+    those that `option` writes. An ending of no known format passes."""
     name = os.fspath(path).lower()
     suffix = os.path.splitext(name)[1]  # noqa: PTH122 - the package's own quick start does without pathlib
     if suffix in _FORMAT_SUFFIXES and not name.endswith(suffixes):
@@ -158,9 +157,9 @@ def write_text(path: "str | os.PathLike[str]", text: str) -> None:
 
 
 def write_printable(path: "str | os.PathLike[str]", text: str) -> None:
-    """Write text as UTF-8 to an output (`write_output`). On standard output, which may be the log of a build, control
-    characters are escaped as in printed lines. For forms in which an escaped character stands for itself, or which
-    people read."""
+    """Write text as UTF-8 to an output (`write_output`), with control characters escaped if that is standard output,
+    which may be the log of a build. For formats in which an escaped character means the same, and for text that people
+    read."""
     if str(path) == _TO_STDOUT:
         text = harmless(plain(text))
     write_text(path, text)
@@ -195,8 +194,8 @@ def say_json(content: Mapping[str, Any]) -> None:
 
 
 def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", page: bool | None = None) -> None:
-    """Write a picture of a run: an HTML page that needs nothing else if the name ends in .html, else a trace
-    (`write_json`). `page` chooses between them whatever the name."""
+    """Write a picture of a run: an HTML page that needs nothing else if the name ends in .html, else a trace as JSON
+    for ui.perfetto.dev. `page` chooses between them whatever the name."""
     if page is None:
         page = str(path).lower().endswith(".html")
     if page:
@@ -237,21 +236,21 @@ class Progress:
         self.clear()
 
     def show(self, text: str) -> None:
-        """Replace the line by as much of the text as fits."""
+        """Replace the line by as much of the text as fits; if there is no line, keep the text for the next one."""
         if self.live:
             write_live(f"\r\x1b[K{escape_controls(text)[: screen_of(sys.stderr).columns]}")
         elif self._heartbeat is not None:
             self._heartbeat.show(text)
 
     def report(self, activity: Activity) -> None:
-        """Replace the line by an activity, with how many units are done of how many."""
+        """Show an activity, with how many of its units are done of how many."""
         count = ""
         if activity.total > 1:
             count = f", {activity.done} of {activity.total}"
         self.show(f"{activity}{count}")
 
     def bar(self, done: int, count: int, seconds: float, unit: str) -> None:
-        """Replace the line by `bar_text`, at most ten times a second, so that quick work is not slowed down."""
+        """Show `bar_text`, at most ten times a second, so that quick work is not slowed down."""
         if self._heartbeat is not None:
             self._heartbeat.show(partial(count_text, done, count, seconds, unit))
             return
@@ -283,17 +282,17 @@ def bar_text(done: int, count: int, seconds: float, unit: str, note: str = "") -
     """Return a bar such as `[####......] 4/10 inputs, note, 6 s left`. The time left assumes that the rest goes at the
     rate of the `done` units that took `seconds`."""
     filled = _BAR_WIDTH * min(done, count) // max(count, 1)
-    rest = _note_and_rest(done, count, seconds, note)
+    rest = _note_and_time_left(done, count, seconds, note)
     return f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done}/{count} {unit}{rest}"
 
 
 def count_text(done: int, count: int, seconds: float, unit: str, note: str = "") -> str:
     """Return `bar_text` without the bar: `4 of 10 inputs, note, 6 s left`."""
-    return f"{done} of {count} {unit}{_note_and_rest(done, count, seconds, note)}"
+    return f"{done} of {count} {unit}{_note_and_time_left(done, count, seconds, note)}"
 
 
-def _note_and_rest(done: int, count: int, seconds: float, note: str) -> str:
-    """Return the note and the time left, each after a comma."""
+def _note_and_time_left(done: int, count: int, seconds: float, note: str) -> str:
+    """Return the note and the time left, each after a comma; "" if there is neither."""
     text = f", {note}" if note else ""
     if 0 < done < count:
         text += f", {duration_text(seconds * (count - done) / done)} left"

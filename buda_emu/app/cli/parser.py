@@ -37,7 +37,8 @@ class _Formatter(argparse.HelpFormatter):
         super().__init__(prog, width=(screen_of(sys.stdout).columns or 80) - 2)
 
     def _format_action(self, action: argparse.Action) -> str:
-        """Verbs by their groups, where the parser has any; all else as argparse does it."""
+        """Format the list of verbs under the titles of their groups, where the parser has groups; all else as argparse
+        does."""
         groups: Mapping[str, Iterable[str]] = getattr(action, "groups", {})
         if not groups:
             return super()._format_action(action)
@@ -97,8 +98,8 @@ class ExampleParser(argparse.ArgumentParser):
             yield self
 
     def error(self, message: str) -> NoReturn:
-        """Report an error as argparse does. For an unknown option add the one that was probably meant, or the verb that
-        takes it."""
+        """Report an error and end the process, as argparse does. For an unknown option the message says which option
+        was probably meant, or which verb takes it."""
         words = message.removeprefix("unrecognized arguments: ").split()
         if len(words) < len(message.split()) and words[0].startswith("--"):
             from buda_emu.support.checker.suggest import near
@@ -118,12 +119,12 @@ class ExampleParser(argparse.ArgumentParser):
 
     @property
     def arguments(self) -> list[argparse.Action]:
-        """Return all arguments in the order of declaration."""
+        """All arguments in the order of declaration."""
         return list(self._actions)
 
     @property
     def options(self) -> dict[str, argparse.Action]:
-        """Return the long options by name, without `--`."""
+        """The long options by name, without `--`."""
         actions: dict[str, argparse.Action] = {}
         for action in self._actions:
             name = max(action.option_strings, key=len, default="")
@@ -143,8 +144,8 @@ class Verb(NamedTuple):
 
 
 def add_verb(verbs: Any, name: str, verb: Verb) -> ExampleParser:
-    """Add the parser of a verb. The module of its work is imported when the verb is called. A flag can choose other
-    work (`alternative_work`)."""
+    """Add the parser of a verb below a parser, and return it. The module of the verb's work is imported when the verb
+    is called. A flag can choose other work (`alternative_work`)."""
     verb_parser: ExampleParser = verbs.add_parser(name, help=verb.line, description=verb.line, example=verb.example)
     verb.add_arguments(verb_parser)
 
@@ -159,13 +160,13 @@ def add_verb(verbs: Any, name: str, verb: Verb) -> ExampleParser:
 
 
 def alternative_work(place: str) -> dict[str, Any]:
-    """Return the arguments of `add_argument` for a flag with which the verb runs another function, written
-    `module:name`, of a module of `cli.verbs`, without importing the rest."""
+    """Return the arguments of `add_argument` for a flag with which the verb calls another function of a module of
+    `cli.verbs`: `place` names it as `module:name`. Nothing is imported before."""
     return {"action": "store_const", "dest": "work", "const": f"buda_emu.app.cli.verbs.{place}"}
 
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, Verb]) -> None:
-    """Add verbs below a verb."""
+    """Add verbs, by name, below a verb, of which the command line must then give one."""
     below = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
     for name, verb in verbs.items():
         add_verb(below, name, verb)

@@ -11,8 +11,8 @@ from buda_emu.support.progress import Activity
 
 
 def compile_search_kernels(progress: Callable[[Activity], object]) -> list[Compilation]:
-    """Search for the placement of a model of two products, which uses all kernels of the search, and return those that
-    had to be compiled."""
+    """Compile all kernels of the compiler's search, and return those that were not in the cache, by placing a model of
+    two products, which needs them all."""
     builder = Builder(Graph("two_products"))
     value = builder.input("x", (32, 64), "float32")
     for _ in range(2):

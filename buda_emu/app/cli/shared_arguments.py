@@ -106,11 +106,9 @@ _UNSET: Final = object()
 def add_group(
     parser: ArgumentTarget, group: type[Any], *, initial: object = _UNSET, short: bool = True, **words: str
 ) -> None:
-    """Add the options of a group in the order of its declaration.
-
-    `words` replace words of their help. `initial` is the value without the option, where it is not the default of the
-    keyword. Without `short` they have no letters.
-    """
+    """Add the options of a group of the Python API (`declared_options`) in the order of its declaration. `words`
+    replace words of their help. `initial` is the value of an option that is not given, if that is not the default of
+    the keyword. Without `short` there are only long options, no letters."""
     exclusive: dict[str, ArgumentTarget] = {}
     for keyword, option in declared_options(group).items():
         target = parser
@@ -121,15 +119,15 @@ def add_group(
         names = [option.flag_of(keyword)]
         if short and option.short:
             names.insert(0, option.short)
-        how = _how(option, initial)
+        how = _keywords_for(option, initial)
         if option.flag and option.is_switch:
             how["dest"] = keyword
         action = target.add_argument(*names, help=option.help.format_map({**option.words, **words}), **how)
         cast(Any, action).option = option
 
 
-def _how(option: Option, initial: object) -> dict[str, Any]:
-    """Return the arguments of `add_argument` for an option whose value is `initial` without it."""
+def _keywords_for(option: Option, initial: object) -> dict[str, Any]:
+    """Return the keyword arguments of `add_argument` for an option whose value is `initial` when it is not given."""
     if option.is_switch:
         return {"action": f"store_{not option.default}".lower()}
     how: dict[str, Any] = {"default": option.default if initial is _UNSET else initial}
@@ -145,7 +143,8 @@ def _how(option: Option, initial: object) -> dict[str, Any]:
 
 
 def read_options(args: argparse.Namespace, group: type[_Group]) -> _Group:
-    """Return the options of a group as the command line and the settings state them."""
+    """Return the options of a group, by the keywords of the Python API, as the command line and the settings state
+    them."""
     values: dict[str, Any] = {}
     for keyword, option in declared_options(group).items():
         name = keyword
@@ -159,8 +158,8 @@ def read_options(args: argparse.Namespace, group: type[_Group]) -> _Group:
 
 
 def record_of(record: type[_Group], args: argparse.Namespace, **others: Any) -> _Group:
-    """Return a record whose fields have the values of the arguments of the same names. `others` are the values of
-    fields that have no such argument, or that follow from several."""
+    """Make a dataclass `record` whose fields have the values of the arguments of the same names. `others` are the
+    values of fields that have no such argument, or that follow from several."""
     values: dict[str, Any] = {}
     for field in fields(cast(Any, record)):
         if hasattr(args, field.name):
@@ -169,7 +168,7 @@ def record_of(record: type[_Group], args: argparse.Namespace, **others: Any) -> 
 
 
 def add_frontend(parser: ArgumentTarget, *, required: bool) -> None:
-    """Add --frontend, the network of a schedule."""
+    """Add --frontend, the file of the network that a schedule computes."""
     parser.add_argument(
         "--frontend",
         required=required,
@@ -199,7 +198,8 @@ def netlist_output(text: str) -> "Path":
 
 @cache
 def argument_type(convert: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return an argparse type that reports the HostError of a conversion."""
+    """Turn a conversion that raises HostError into an argparse type, which raises ArgumentTypeError with its
+    message."""
 
     def convert_argument(text: str) -> Any:
         """Convert the text of an argument. Raises ArgumentTypeError."""
@@ -233,8 +233,8 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def number_below(text: str, below: float, description: str) -> float:
-    """Parse a number above 0 and below another (for argparse types). Raises ArgumentTypeError that quotes `description`
-    as the expected form."""
+    """Parse a number above 0 and below `below`, for an argparse type. Raises ArgumentTypeError, with `description` as
+    the expected form."""
     try:
         return parse_below(text, below, description)
     except HostError as error:
@@ -245,12 +245,12 @@ _Arguments: TypeAlias = Callable[[ArgumentTarget], object]
 
 
 def _argument(*names: str, **how: Any) -> _Arguments:
-    """Return a function that adds an argument to a parser."""
+    """Return a function that adds this argument to a parser, for the table of shared arguments."""
     return lambda parser: parser.add_argument(*names, **how)
 
 
 def _flag(*names: str, **how: Any) -> _Arguments:
-    """Return a function that adds an option without a value to a parser."""
+    """Return a function that adds this option, which takes no value, to a parser."""
     return _argument(*names, action="store_true", **how)
 
 

@@ -74,7 +74,8 @@ class Breakpoint:
         }
 
     def line(self, names: Names) -> int:
-        """Return its line in the netlist, or 0 for kinds that have no place there."""
+        """Return the line of the netlist where the breakpoint's instruction, op, graph or queue stands; 0 for kinds
+        without a place."""
         match self.kind:
             case "instruction":
                 return line_of(names.netlist.programs[self.name].instructions[self.index])
@@ -89,8 +90,7 @@ class Breakpoint:
 
 
 def pointers_of(channel: Fifo | Ram) -> Pointers:
-    """Return the global read and write pointers of a ram, or the global read, global write and local read pointers of a
-    queue."""
+    """Return the global read and global write pointers of a ram, and for a queue also its local read pointer."""
     if isinstance(channel, Ram):
         return channel.rd, channel.wr
     return channel.ring.rd, channel.ring.wr, channel.ring.local
@@ -134,13 +134,15 @@ class BreakpointSet:
         return [point for point in self.items.values() if point.enabled]
 
     def forget(self) -> None:
-        """Forget what each breakpoint saw at the previous event."""
+        """Clear what each breakpoint saw at the previous event, when the run jumps, so that no change across the jump
+        is a hit."""
         for point in self.items.values():
             point.last = None
 
     # -------------------------------------------------------------------------- how closely the run is watched
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
-        """Return whether an enabled breakpoint has to be tested at single ops of these graphs."""
+        """Return whether an enabled breakpoint has to be tested at single ops of these graphs; if not, the engine may
+        run an input as a whole."""
         return any(self._may_stop_at_ops(point, graphs) for point in self.enabled)
 
     def _may_stop_at_ops(self, point: Breakpoint, graphs: Sequence[str]) -> bool:
@@ -175,7 +177,8 @@ class BreakpointSet:
         return [self._names.queue(reference.name).name for reference in _tensors_in(node) if not self._is_op(reference)]
 
     def stops_at_inputs(self, topo: Topology) -> bool:
-        """Return whether an enabled breakpoint has to be tested after each input of this epoch."""
+        """Return whether an enabled breakpoint has to be tested after each input of this epoch; if not, the engine may
+        run it as a whole."""
         touched = {*topo.reads, *topo.writes, *topo.local}
         for point in self.enabled:
             if point.kind in ("pointer", "wrap", "watch") and point.name in touched:
@@ -188,8 +191,10 @@ class BreakpointSet:
 
     # ------------------------------------------------------------------------------------- tests at a moment
     def hits(self, engine: Steps, moment: Moment) -> tuple[tuple[int, ...], str]:
-        """Return the numbers of the breakpoints that stop at this moment, and what happened; log points print their
-        texts. Raises StoppedShortError where an interrupt ends the evaluation of a condition."""
+        """Test the enabled breakpoints at this moment. Count the hits and print the texts of log points, and return the
+        numbers of the breakpoints that stop the run, with the text of what happened; () and "" if none does. Hits that
+        are still ignored stop nothing. Raises StoppedShortError if an interrupt ends the evaluation of a condition;
+        nothing is counted then."""
         before = [(point, point.last) for point in self.enabled]
         try:
             hit_points = [
@@ -249,8 +254,9 @@ class BreakpointSet:
                 return self._describe_condition(point, engine, moment)
 
     def _describe_move(self, point: Breakpoint, engine: Steps, moment: Moment) -> str | None:
-        """Return which entry was written, or how the pointers of the queue moved since the previous event, else
-        None."""
+        """Return text on a breakpoint of a queue's pointers or entries: which entry was written, or how the pointers
+        moved since the previous event. None if neither is what it waits for. Remembers the pointers for the next
+        event."""
         if moment.event not in ("instruction", "stored"):
             return None
         before = point.last
@@ -280,8 +286,9 @@ class BreakpointSet:
         return f"op {op.name} gave {plural(infinity_count, 'infinity')}" if infinity_count else None
 
     def _describe_condition(self, point: Breakpoint, engine: Steps, moment: Moment) -> str | None:
-        """Test a breakpoint that consists of a condition alone. A condition on tensors is tested when one of them is
-        new; one on pointers and variables hits when it changes from false to true."""
+        """Test a breakpoint that consists of a condition alone, and return text if it hits, else None. A condition on
+        tensors is tested when one of them is new; one on pointers and variables hits when it changes from false to
+        true."""
         condition = point.condition
         if condition is None:
             return None
@@ -304,8 +311,8 @@ class BreakpointSet:
     def _describe_tensor_condition(
         self, point: Breakpoint, tensors: Sequence[Tensor], engine: Steps, moment: Moment
     ) -> str | None:
-        """Test a condition on these tensors where one of them is new. One that cannot be evaluated counts as a hit, and
-        the text says why."""
+        """Test a condition on these tensors if one of them is new, and return text if it holds, else None. A condition
+        that cannot be evaluated counts as a hit, and the text says why."""
         if point.condition is None or not self._has_new_operand(tensors, engine, moment):
             return None
         try:
@@ -317,8 +324,8 @@ class BreakpointSet:
         return f"{point.condition_text} holds" if holds else None
 
     def _has_new_operand(self, tensors: Sequence[Tensor], engine: Steps, moment: Moment) -> bool:
-        """Return whether one of the tensors comes from the step that has just been done, and all of those of ops are
-        there."""
+        """Return whether one of the tensors comes from the step that has just been done, while the values of all ops
+        among them exist."""
         ops = {reference.name for reference in tensors if self._is_op(reference)}
         if not ops <= engine.values.keys():
             return False
@@ -347,7 +354,7 @@ def _stands_at(point: Breakpoint, engine: Steps, moment: Moment) -> bool:
 
 def _is_awaited_move(point: Breakpoint, before: Pointers, values: Pointers) -> bool:
     """Return whether the pointers moved in the way that the breakpoint waits for: one of them backwards for "wrap", one
-    of them to its value for a "pointer" with one, and anyhow for other kinds."""
+    of them to the breakpoint's value for a "pointer" with a value, in any way for other kinds."""
     pairs = list(zip(before, values, strict=True))
     if point.kind == "wrap":
         return any(new < old for old, new in pairs)
@@ -427,7 +434,8 @@ def _locate_name(name: str, names: Names) -> BreakLocation | None:
 
 
 def _locate_by_kind(kind: str, words: list[str], names: Names, engine: Engine) -> BreakLocation:
-    """Parse the arguments that follow a word of `WORDS`."""
+    """Return the location that one of `WORDS` and the words after it name. Raises HostError for arguments that name
+    nothing."""
     argument = next(iter(words), "")
     match kind:
         case "op":
@@ -454,14 +462,15 @@ def _locate_by_kind(kind: str, words: list[str], names: Names, engine: Engine) -
 
 
 def _locate_graph(name: str, names: Names) -> BreakLocation:
-    """Return the location of a graph's first op. Raises HostError that suggests the nearest name."""
+    """Return the location where a graph begins. Raises HostError that suggests the nearest name."""
     if name not in names.netlist.graphs:
         raise HostError(f"no graph {name!r}{hint_in_parentheses(name, names.netlist.graphs)}")
     return BreakLocation("graph", f"graph {name}", name)
 
 
 def _locate_input(words: list[str], names: Names) -> BreakLocation:
-    """Parse `N [GRAPH]`, the number of an input from 1 and the graph whose epoch it is of."""
+    """Return the location of `N [GRAPH]`: where input N (from 1) begins in the epoch of the graph, or in any epoch.
+    Raises HostError."""
     number = _parse_number(next(iter(words), ""), "an input, from 1,")
     if number < 1:
         raise HostError("inputs of an epoch are counted from 1")
@@ -474,7 +483,8 @@ def _locate_input(words: list[str], names: Names) -> BreakLocation:
 
 
 def _locate_pointer(kind: str, words: list[str], names: Names) -> BreakLocation:
-    """Parse `QUEUE [VALUE]` of the kinds "pointer", "wrap" and "queue", of which a wrap has no value."""
+    """Return the location of `QUEUE [VALUE]` for the words "pointer", "wrap" and "queue": a move of the queue's
+    pointers, with a value a move to it; "wrap" takes no value. Raises HostError."""
     name = names.queue(next(iter(words), "")).name
     if kind == "wrap":
         return BreakLocation("wrap", f"wrap of {name}", name)
@@ -498,7 +508,8 @@ def _locate_op(name: str, names: Names) -> BreakLocation:
 
 
 def _locate_node(node: str, names: Names) -> BreakLocation:
-    """Return the location of the first op that the compiler made from a node of the model."""
+    """Return the location of the first op that the compiler made from a node of the model. Raises HostError if there is
+    none."""
     ops = names.ops_of_node(node)
     if not ops:
         candidates: dict[str, None] = {}
@@ -521,8 +532,8 @@ def _locate_instruction(program: str, index: int, names: Names) -> BreakLocation
 
 
 def _locate_line(line: int, names: Names) -> BreakLocation:
-    """Return the location of what stands on a line, or of the next thing below it that runs, which the text then
-    says."""
+    """Return the location of the instruction, op, graph or queue on a line, or else on the next line below that has
+    one, which the text then says."""
     target = names.at_line(line)
     match target.kind:
         case "instruction":

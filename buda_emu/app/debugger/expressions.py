@@ -188,10 +188,10 @@ def evaluate(node: Node, scope: Scope) -> float:
     """Return the value of an expression; truths are 1 and 0. Raises HostError for names without a value and tensors of
     different sizes."""
     with np.errstate(all="ignore"):
-        return _value(node, scope)
+        return _evaluate_node(node, scope)
 
 
-def _value(node: Node, scope: Scope) -> float:
+def _evaluate_node(node: Node, scope: Scope) -> float:
     """Return the value of an expression, by recursion over its tree."""
     match node:
         case Number():
@@ -201,43 +201,45 @@ def _value(node: Node, scope: Scope) -> float:
         case Word():
             return scope.word(node.name)
         case Call():
-            return _call(node, scope)
+            return _evaluate_call(node, scope)
         case Unary(operator="not"):
-            return float(not _value(node.operand, scope))
+            return float(not _evaluate_node(node.operand, scope))
         case Unary():
-            return -_value(node.operand, scope)
+            return -_evaluate_node(node.operand, scope)
         case Binary():
             return _binary_value(node, scope)
 
 
 def _binary_value(node: Binary, scope: Scope) -> float:
     """Return the value of an operator of two operands; `and` and `or` evaluate the second only if it matters."""
-    left = _value(node.left, scope)
+    left = _evaluate_node(node.left, scope)
     if node.operator == "and" and not left:
         return 0.0
     if node.operator == "or" and left:
         return 1.0
-    right = _value(node.right, scope)
+    right = _evaluate_node(node.right, scope)
     if node.operator in ("and", "or"):
         return float(bool(right))
     return _OPERATORS[node.operator](left, right)
 
 
-def _call(call: Call, scope: Scope) -> float:
-    """Return the value of a function of one or two tensors, or of a queue's pointers."""
+def _evaluate_call(call: Call, scope: Scope) -> float:
+    """Return the value of a function of one or two tensors, or of a queue's pointers. Raises HostError for tensors of
+    different sizes."""
     first = next(argument for argument in call.arguments if isinstance(argument, Tensor))
     if call.name in POINTER_FUNCTIONS:
         return scope.pointer(first, call.name)
     if call.name in TENSOR_FUNCTIONS:
         return TENSOR_FUNCTIONS[call.name][1](scope.tensor(first))
-    a, b = (_operand(argument, first, scope) for argument in call.arguments)
+    a, b = (_operand_values(argument, first, scope) for argument in call.arguments)
     if a.size != b.size:
         raise HostError(f"{call.name}: the tensors have {a.size} and {b.size} elements")
     return PAIR_FUNCTIONS[call.name][1](a, b)
 
 
-def _operand(argument: Tensor | Ideal, other: Tensor, scope: Scope) -> Values:
-    """Return an operand of a function of two tensors; `ideal` is the other operand in precision "ideal"."""
+def _operand_values(argument: Tensor | Ideal, other: Tensor, scope: Scope) -> Values:
+    """Return the elements of an operand of a function of two tensors; for the word `ideal`, those of `other` in
+    precision "ideal"."""
     if isinstance(argument, Ideal):
         return scope.tensor(other, ideal=True)
     return scope.tensor(argument)
@@ -299,14 +301,15 @@ def _tokens(text: str) -> list[_Token]:
         if token is None or token.lastgroup is None:
             remainder = text[place:]
             column = place + len(remainder) - len(remainder.lstrip())
-            raise _error(text, column, f"{text[column]!r} means nothing here")
+            raise _error_at(text, column, f"{text[column]!r} means nothing here")
         tokens.append(_Token(token.lastgroup, token[token.lastgroup], token.start(token.lastgroup)))
         place = token.end()
     return [*tokens, _Token("end", "", end)]
 
 
-def _error(text: str, column: int, problem: str) -> HostError:
-    """Return a HostError that names the column and quotes the text, or the part around the column of a long one."""
+def _error_at(text: str, column: int, problem: str) -> HostError:
+    """Return a HostError on a problem at a column of a text; it quotes the text, or the part around the column of a
+    long one."""
     if len(text) <= 2 * _ERROR_CONTEXT:
         quote = repr(text.strip())
     else:
@@ -329,12 +332,12 @@ class _Parser:
         """Return the next token without consuming it."""
         return self._tokens[self._next]
 
-    def _fail(self, problem: str, token: _Token | None = None) -> HostError:
-        """Return a HostError about a token, by default the next one."""
-        return _error(self._text, (token or self._token).column, problem)
+    def _error_here(self, problem: str, token: _Token | None = None) -> HostError:
+        """Return a HostError on a problem at a token, by default the next one."""
+        return _error_at(self._text, (token or self._token).column, problem)
 
     def _take(self, *texts: str) -> str:
-        """Consume the next token and return its text if it is one of `texts`, else return ""."""
+        """Consume the next token and return its text if it is one of `texts`; else leave it and return ""."""
         text = self._token.text
         if self._token.kind not in ("sign", "name") or text not in texts:
             return ""
@@ -342,36 +345,36 @@ class _Parser:
         return text
 
     def _expect(self, text: str) -> None:
-        """Consume the next token, which must have this text."""
+        """Consume the next token. Raises HostError if it does not have this text."""
         if not self._take(text):
-            raise self._fail(f"{text!r} is missing")
+            raise self._error_here(f"{text!r} is missing")
 
-    def _binary(self, operator: str, left: Node, right: Node) -> Node:
-        """Build an operator with its operands. Raises HostError beyond `_MAX_OPERATORS`: the tree is walked by
-        recursion, and a chain of operators is as deep as it is long."""
+    def _join_operands(self, operator: str, left: Node, right: Node) -> Node:
+        """Return the node of an operator of two operands. Raises HostError beyond `_MAX_OPERATORS`: the tree is walked
+        by recursion, and a chain of operators is as deep as it is long."""
         self._operators += 1
         if self._operators > _MAX_OPERATORS:
-            raise self._fail(f"more than {_MAX_OPERATORS} operators in one expression")
+            raise self._error_here(f"more than {_MAX_OPERATORS} operators in one expression")
         return Binary(operator, left, right)
 
     def expect_end(self) -> None:
-        """Require that every token has been consumed."""
+        """Raise HostError if there are tokens left."""
         if self._token.kind != "end":
-            raise self._fail(f"{self._token.text!r} is too much")
+            raise self._error_here(f"{self._token.text!r} is too much")
 
     def disjunction(self, depth: int) -> Node:
         """Parse a complete expression, at the level of `or`; `depth` counts the parentheses and signs around it."""
         self._require_depth(depth)
         left = self._conjunction(depth)
         while self._take("or"):
-            left = self._binary("or", left, self._conjunction(depth))
+            left = self._join_operands("or", left, self._conjunction(depth))
         return left
 
     def _conjunction(self, depth: int) -> Node:
         """Parse at the level of `and`."""
         left = self._negation(depth)
         while self._take("and"):
-            left = self._binary("and", left, self._negation(depth))
+            left = self._join_operands("and", left, self._negation(depth))
         return left
 
     def _negation(self, depth: int) -> Node:
@@ -383,25 +386,25 @@ class _Parser:
         operator = self._take(*_COMPARISONS)
         if not operator:
             return left
-        return self._binary(operator, left, self._sum(depth))
+        return self._join_operands(operator, left, self._sum(depth))
 
     def _require_depth(self, depth: int) -> None:
         """Raise HostError beyond `_MAX_DEPTH`: parser and evaluation recurse."""
         if depth > _MAX_DEPTH:
-            raise self._fail(f"more than {_MAX_DEPTH} parentheses and signs within each other")
+            raise self._error_here(f"more than {_MAX_DEPTH} parentheses and signs within each other")
 
     def _sum(self, depth: int) -> Node:
         """Parse at the level of `+` and `-`."""
         left = self._product(depth)
         while operator := self._take("+", "-"):
-            left = self._binary(operator, left, self._product(depth))
+            left = self._join_operands(operator, left, self._product(depth))
         return left
 
     def _product(self, depth: int) -> Node:
         """Parse at the level of `*`, `/` and `%`."""
         left = self._factor(depth)
         while operator := self._take("*", "/", "%"):
-            left = self._binary(operator, left, self._factor(depth))
+            left = self._join_operands(operator, left, self._factor(depth))
         return left
 
     def _factor(self, depth: int) -> Node:
@@ -425,7 +428,7 @@ class _Parser:
             case "variable":
                 return Variable(token.text)
             case "name" if self._token.text == "(":
-                return self._call(token)
+                return self._parse_call(token)
             case "name" if token.text in WORDS:
                 return Word(token.text)
             case "name":
@@ -433,13 +436,13 @@ class _Parser:
                 hint = near(token.text, (*WORDS, *_ARGUMENTS))
                 if hint:
                     problem = f"{problem}; {hint}"
-                raise self._fail(problem, token)
+                raise self._error_here(problem, token)
             case "end":
-                raise self._fail("something is missing at the end", token)
+                raise self._error_here("something is missing at the end", token)
             case _:
-                raise self._fail(f"{token.text!r} means nothing here", token)
+                raise self._error_here(f"{token.text!r} means nothing here", token)
 
-    def _call(self, name: _Token) -> Call:
+    def _parse_call(self, name: _Token) -> Call:
         """Parse the arguments of a function, whose name has been read."""
         count = _ARGUMENTS.get(name.text)
         if count is None:
@@ -447,18 +450,18 @@ class _Parser:
             functions = f"functions: {', '.join(_ARGUMENTS)}"
             if hint:
                 functions = f"{hint}; {functions}"
-            raise self._fail(f"no function {name.text!r} ({functions})", name)
+            raise self._error_here(f"no function {name.text!r} ({functions})", name)
         self._expect("(")
-        arguments = [self._argument(name.text)]
+        arguments = [self._parse_argument(name.text)]
         while self._take(","):
-            arguments.append(self._argument(name.text))
+            arguments.append(self._parse_argument(name.text))
         self._expect(")")
         if len(arguments) != count or all(isinstance(argument, Ideal) for argument in arguments):
             expected = {1: "one tensor", 2: "two tensors, one of which may be `ideal`"}[count]
-            raise self._fail(f"{name.text} takes {expected}", name)
+            raise self._error_here(f"{name.text} takes {expected}", name)
         return Call(name.text, tuple(arguments))
 
-    def _argument(self, function: str) -> Tensor | Ideal:
+    def _parse_argument(self, function: str) -> Tensor | Ideal:
         """Parse an argument of a call: a tensor, or `ideal` in a function of two tensors."""
         if self._token.text == "ideal" and self._token.kind == "name" and function in PAIR_FUNCTIONS:
             self._next += 1
@@ -469,7 +472,7 @@ class _Parser:
         """Parse a reference to a tensor, with or without a slot."""
         token = self._token
         if token.kind != "name":
-            raise self._fail("the name of a queue or op is missing")
+            raise self._error_here("the name of a queue or op is missing")
         self._next += 1
         name = token.text
         kind: Literal["", "op", "queue"] = ""
@@ -483,7 +486,7 @@ class _Parser:
         if self._take("["):
             number = self._token
             if number.kind != "number" or not number.text.isdecimal() or len(number.text) > _MAX_SLOT_DIGITS:
-                raise self._fail(f"a slot is a number of 0 or more, of at most {_MAX_SLOT_DIGITS} digits")
+                raise self._error_here(f"a slot is a number of 0 or more, of at most {_MAX_SLOT_DIGITS} digits")
             self._next += 1
             self._expect("]")
             slot = int(number.text)
@@ -496,8 +499,8 @@ _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 
 
 def parse_pieces(text: str, expression: Callable[[str], Node]) -> Pieces:
-    """Split the text of a log point into words and, from between braces, expressions or tensors that stand alone.
-    Raises HostError."""
+    """Split the text of a log point into plain text and, from between braces, references to tensors and expressions;
+    `expression` parses the latter. Raises HostError."""
     if not text.strip():
         raise HostError("the text to print is missing")
     pieces: list[Piece] = []
@@ -521,13 +524,13 @@ def _parse_piece(text: str, expression: Callable[[str], Node]) -> Piece:
 
 
 def format_pieces(pieces: Pieces, value: Callable[[Node], float], words: Callable[[Tensor], str]) -> str:
-    """Return the text of a log point; an expression that cannot be evaluated is replaced by the reason in angle
-    brackets."""
+    """Return the text of a log point: `value` evaluates its expressions, `words` describes its tensors. One that has no
+    value is replaced by the reason in angle brackets."""
     return "".join(_format_piece(piece, value, words) for piece in pieces)
 
 
 def _format_piece(piece: Piece, value: Callable[[Node], float], words: Callable[[Tensor], str]) -> str:
-    """Return one piece of a log point's text."""
+    """Return the text for one piece of a log point."""
     if isinstance(piece, str):
         return piece
     try:

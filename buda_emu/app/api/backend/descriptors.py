@@ -81,11 +81,10 @@ class DramIODesc:
 def describe_queue(
     netlist: "Netlist", queue: "Queue", backend: BackendType, ideal: bool, pickling: threading.Event
 ) -> DramIODesc:
-    """Return the descriptor of a queue or ram. `ideal` says that precision is ignored. Golden shows no addresses
-    (NETLIST 7.4).
-
-    `pickling` is set when the descriptor is pickled, since this is how it gets to another process.
-    """
+    """Return the descriptor of a queue or ram, for a front end. With `ideal` (the machine computes in float32), the
+    descriptor's format is Float32 unless the queue's is raw. For Golden every buffer is at channel 0, address 0
+    (NETLIST 7.4). The descriptor sets the event `pickling` when it is pickled, which is how it gets to another process,
+    so that the machine then expects pushes from there."""
     desc = DramIODesc()
     blocking = queue.blocking
     desc.netlist_path = netlist.path

@@ -30,7 +30,8 @@ Place = tuple[int, ...]
 
 
 def system_parameters(cluster: Cluster) -> dict[str, str]:
-    """Return the system-level parameters of a cluster, by name."""
+    """Return the parameters that describe a cluster (chips, places, links, harvesting), as texts by the vendor's keys,
+    such as "system-device-number_of_chips"."""
     parameters = {
         "system-device-number_of_chips": str(len(cluster.places)),
         "system-device-chips_with_mmio": "".join(f"{chip}{_ROW_END}" for chip in cluster.mmio),

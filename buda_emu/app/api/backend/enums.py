@@ -20,7 +20,7 @@ class BoundEnum:
     _value: int
 
     def __init_subclass__(cls, words: Mapping[str, int]) -> None:
-        """Make a member of each word."""
+        """Make a member, and an attribute of the class, for each name of `words`, which gives the members' numbers."""
         cls._words = words
         cls.__members__ = {}
         for word, value in words.items():

@@ -46,11 +46,9 @@ def _unused_dims(dim: int) -> int:
 
 
 def apply_strides(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "NDArray[Any]":
-    """Rearrange activations [w, z, y, x] into the rows [w, 1, R, C] that the first layer of a convolution reads
-    (LAYOUT 5).
-
-    Raises HostError for a format other than Float32, Float16, Float16_b, and for offsets that do not fill their box.
-    """
+    """Rearrange activations [w, z, y, x] of format `word` into the rows [w, 1, R, C] that the first layer of a
+    convolution reads (LAYOUT 5). Raises HostError for a format other than Float32, Float16, Float16_b, and for offsets
+    that do not fill their box."""
     if word not in ("Float32", "Float16", "Float16_b"):
         raise HostError(f"a tensor of {word} cannot be strided on the host")
     return prestride(array, strides.stride, strides.xy_offsets)
@@ -102,7 +100,8 @@ def host_elements(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[N
 
 
 def refuse_repacking(df: str, ideal: bool) -> None:
-    """Raise UnsupportedError for Fp8_e4m3, whose packed values change when they are rounded again (FORMATS 3.6)."""
+    """Raise UnsupportedError for Fp8_e4m3, whose packed values change when they are rounded again (FORMATS 3.6); do
+    nothing for other formats, nor with `ideal`, where formats are ignored."""
     if df == "Fp8_e4m3" and not ideal:
         raise UnsupportedError("packed Fp8_e4m3 tensors cannot be pushed: rounding changes them each time")
 
@@ -125,8 +124,9 @@ def pack(netlist: Netlist, queue: Queue, entries: "NDArray[Any]") -> "Bytes":
 
 
 def unpack(netlist: Netlist, queue: Queue, data: "Bytes", df: str) -> "NDArray[Any]":
-    """Return the entries [w, t, rows, cols] of buffers that `pack` made. Raises HostError for a queue that is not
-    tilized, another format than the queue's, and a wrong number or size of buffers."""
+    """Return the entries [w, t, rows, cols] of buffers as `pack` makes them, which the sender declares as format `df`.
+    Raises HostError for a queue that is not tilized, another format than the queue's, and a wrong number or size of
+    buffers."""
     layout = packed_layout(netlist, queue)
     if df != queue.df:
         raise HostError(f"push to {queue.name}: packed as {df}, the queue holds {queue.df}")

@@ -85,11 +85,11 @@ class Port(Protocol):
     """
 
     def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
-        """Write a tensor [w, z, r, c] declared as format `df`."""
+        """Write a tensor [w, z, r, c] declared as format `df` to a queue, or to `slot` of a ram."""
         ...
 
     def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
-        """Write entries packed in format `df`: uint8[grid cells, bytes]."""
+        """Write entries packed in format `df`, uint8[grid cells, bytes], to a queue, or to `slot` of a ram."""
         ...
 
     def read(self, name: str, single: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
@@ -98,7 +98,7 @@ class Port(Protocol):
         ...
 
     def pop(self, name: str, single: bool, timeout: float) -> None:
-        """Remove one entry, or `input_count` of them, from the front of a queue."""
+        """Remove entries from the front of a queue: one if `single`, else `input_count` of them."""
         ...
 
     def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
@@ -148,8 +148,9 @@ class Machine:
         return host_tensors.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
 
     def read(self, name: str, single: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
-        """Return entries of a queue, or of a ram from `slot` on, as the host reads them, and their format. Nothing is
-        popped; `single` asks for one entry instead of a batch. Raise HostError for a ram without a slot."""
+        """Return entries at the front of a queue, or the entry in `slot` of a ram, as the host reads them, and their
+        format. Nothing is popped. Of a queue, `single` asks for one entry instead of `input_count`. Raise HostError for
+        a ram without a slot."""
         queue = self._queue(name)
         if queue.is_ram:
             if slot < 0:
@@ -160,7 +161,7 @@ class Machine:
         return host_tensors.host_elements(queue, values, self.ideal)
 
     def pop(self, name: str, single: bool, timeout: float) -> None:
-        """Remove one entry from a queue if `single`, else a batch."""
+        """Remove one entry from the front of a queue if `single`, else `input_count` of them."""
         queue = self._queue(name)
         self._emulator.pop(name, self._entry_count(queue, single), "raw", timeout=timeout)
 
@@ -184,7 +185,8 @@ class Machine:
             self._programs.submit(program, dict(parameters))
 
     def wait_until_idle(self) -> None:
-        """Wait until every program has run. Raises HostError with the first failure."""
+        """Wait until every submitted program has run. Raises HostError with the first failure, or if the machine is
+        closed."""
         if self._programs is not None:
             self._programs.wait()
         self._require_open()
@@ -222,7 +224,8 @@ class Machine:
         return queue
 
     def _entry_count(self, queue: "Queue", single: bool) -> int:
-        """Return the number of entries of an access. Raises HostError for more than the queue can ever hold."""
+        """Return the number of entries of an access: 1 if `single`, else the queue's `input_count`. Raises HostError
+        for more than the queue can ever hold."""
         count = 1 if single else queue.input_count
         if not 1 <= count <= queue.entries:
             raise HostError(f"access to {plural(count, 'entry')} of queue {queue.name}, which has {queue.entries}")

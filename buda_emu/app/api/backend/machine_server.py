@@ -38,8 +38,8 @@ def send(connection: "Connection[Any, Any]", message: object) -> None:
 
 
 def receive(connection: "Connection[Any, Any]") -> Any:
-    """Return the next object that the other side sent. Raises EOFError when it hung up, ValueError for a message
-    larger than any tensor, OSError."""
+    """Wait for the next object that the peer sends with `send`, and return it. Raises EOFError when the peer has closed
+    the connection, ValueError for a message larger than any tensor, OSError."""
     head, sizes = connection.recv()
     if sum(sizes) > _MOST_BYTES or min(sizes, default=0) < 0:
         raise ValueError(f"a message of {sum(sizes)} bytes")
@@ -67,27 +67,30 @@ class RemotePort:
         self._connections: WeakSet[Connection[Any, Any]] = WeakSet()  # the connection of a thread ends with it
 
     def push(self, name: str, array: Any, df: str, timeout: float, slot: int) -> None:
-        """Do `Machine.push` in the process that holds the machine."""
+        """Write a tensor [w, z, r, c] declared as format `df` to a queue, or to `slot` of a ram, of the other
+        process."""
         self._call("push", name, array, df, timeout, slot)
 
     def push_packed(self, name: str, data: Any, df: str, timeout: float, slot: int) -> None:
-        """Do `Machine.push_packed` in the process that holds the machine."""
+        """Write packed entries of format `df` to a queue, or to `slot` of a ram, of the other process."""
         self._call("push_packed", name, data, df, timeout, slot)
 
     def read(self, name: str, single: bool, timeout: float, slot: int) -> tuple[Any, str]:
-        """Return what `Machine.read` gives in the process that holds the machine."""
+        """Return entries of a queue, or of `slot` of a ram, of the other process without popping them, and their
+        format."""
         return self._call("read", name, single, timeout, slot)
 
     def pop(self, name: str, single: bool, timeout: float) -> None:
-        """Do `Machine.pop` in the process that holds the machine."""
+        """Remove one entry from the front of a queue of the other process if `single`, else `input_count` of them."""
         self._call("pop", name, single, timeout)
 
     def pack(self, name: str, array: Any, df: str) -> tuple[Any, str]:
-        """Return what `Machine.pack` gives in the process that holds the machine."""
+        """Return the tensor packed as the queue's buffers would hold it, and the queue's format; the other process
+        packs."""
         return self._call("pack", name, array, df)
 
     def is_untilized(self, name: str) -> bool:
-        """Return what `Machine.is_untilized` gives in the process that holds the machine."""
+        """Ask the other process whether the device untilizes the entries of a queue."""
         return self._call("is_untilized", name)
 
     def close(self) -> None:
@@ -100,8 +103,8 @@ class RemotePort:
         self._local = threading.local()
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the machine in the other process, and return its result. Raise HostTimeoutError or
-        HostError as it did there, and HostError if no process answers."""
+        """Call a method of the machine in the process that has it, and return its result. Raise HostTimeoutError if the
+        method did, HostError for any other error of the method, or if no process answers."""
         try:
             connection = self._connection()
             send(connection, (method, arguments))
@@ -129,7 +132,7 @@ class RemotePort:
 
 _PAUSE: Final = 0.05  # seconds
 _AUTHENTICATION_SECONDS: Final = 5  # for each step of the authentication
-_MOST_UNAUTHENTICATED: Final = 128  # clients that authenticate at the same time; more are hung up on
+_MOST_UNAUTHENTICATED: Final = 128  # clients that authenticate at the same time; further ones are closed
 METHODS: Final = ("push", "push_packed", "read", "pop", "pack", "is_untilized")
 """The methods that a client may call: those of Port."""
 
@@ -155,7 +158,8 @@ class Server:
         threading.Thread(target=self._accept, name="buda-emu-server", daemon=True).start()
 
     def close(self) -> None:
-        """Hang up on every client, and remove the socket, and the folder if no other socket is in it."""
+        """Close the connection of every client, and remove the socket, and its folder if that is empty then. A second
+        call does nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -165,7 +169,7 @@ class Server:
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._socket.close()
         for client in clients:
-            _hang_up(client)
+            _shut_down_connection(client)
         self._clean()
 
     def _accept(self) -> None:
@@ -189,7 +193,7 @@ class Server:
             with self._lock:
                 self._clients.add(client)
                 if self._closed:
-                    _hang_up(client)
+                    _shut_down_connection(client)
             try:
                 threading.Thread(target=self._serve, args=(client,), name="buda-emu-client", daemon=True).start()
             except RuntimeError:  # no threads left
@@ -199,13 +203,13 @@ class Server:
                 client.close()
 
     def _serve(self, client: "Connection[Any, Any]") -> None:
-        """Answer the requests of one client, once it has authenticated, until it hangs up or sends a broken
-        message."""
+        """Answer the requests of one client, once it has authenticated, until it closes the connection or sends a
+        broken message."""
         try:
             with client:
                 if self._authenticate(client):
                     while True:
-                        send(client, self._answer(*_request(receive(client))))
+                        send(client, self._answer(*_parse_request(receive(client))))
         except (OSError, EOFError):
             pass  # the client is gone
         except Exception as error:  # noqa: BLE001 - a message can be broken in any way, and ends that client only
@@ -216,7 +220,8 @@ class Server:
                 self._clients.discard(client)
 
     def _authenticate(self, client: "Connection[Any, Any]") -> bool:
-        """Return whether a client shows, before the time is over, that it has the password."""
+        """Exchange proofs of the password with a client. Returns False for a wrong one; raises OSError or EOFError when
+        the client takes too long or leaves."""
         try:
             deliver_challenge(client, password())
             answer_challenge(client, password())
@@ -242,8 +247,9 @@ class Server:
             return "error", str(error) or type(error).__name__
 
 
-def _request(message: Any) -> tuple[str, tuple[Any, ...]]:
-    """Return the method and the arguments of a request. Raises ValueError, TypeError for other messages."""
+def _parse_request(message: Any) -> tuple[str, tuple[Any, ...]]:
+    """Split a message into the method and the arguments of a request. Raises ValueError or TypeError for any other
+    message."""
     method, arguments = message
     if not isinstance(method, str) or not isinstance(arguments, tuple):
         raise TypeError("a request is a name and a tuple")
@@ -257,7 +263,8 @@ def _set_timeout(line: socket.socket, seconds: int) -> None:
 
 
 def _take_over_address(path: Path) -> None:
-    """Remove the socket at an address, with a warning if another server still uses it."""
+    """Remove the socket at an address, if there is one, so that a new server can bind to it; warn if another server
+    still uses it."""
     if not path.exists():
         return
     try:
@@ -269,14 +276,16 @@ def _take_over_address(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _hang_up(client: "Connection[Any, Any]") -> None:
-    """End the reads of both sides; the thread that serves the client then closes the connection."""
+def _shut_down_connection(client: "Connection[Any, Any]") -> None:
+    """Shut a client's connection down for reading and writing, so that the thread that serves the client ends and
+    closes it."""
     with contextlib.suppress(OSError), socket.fromfd(client.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.shutdown(socket.SHUT_RDWR)
 
 
 def _remove_socket(path: Path, inode: int) -> None:
-    """Remove the socket with this inode, but not one that took its place, and the folder if it is empty then."""
+    """Remove the socket at `path` if it still has this inode, so that one that took its place stays; then remove its
+    folder if that is empty."""
     with contextlib.suppress(OSError):
         if path.stat().st_ino == inode:
             path.unlink()

@@ -43,7 +43,8 @@ class OpModelDesc:
 
 
 def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
-    """Return the cycles of one input, an integer of at least 1. Raises RuntimeError where the vendor's model does."""
+    """Return the cycles that an op takes for one input by the vendor's model, an integer of at least 1. Raises
+    RuntimeError for an op, architecture or version that the model does not know."""
     from buda_emu.performance.timing.op.vendor import vendor_cycles
 
     try:
@@ -54,10 +55,8 @@ def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
 
 def get_op_model_param(desc: OpModelDesc, name: str) -> int:
     """Return one weight of the set of parameters that the op uses, cut to an integer. An unknown name gives 0, with a
-    warning (NETLIST 12).
-
-    Raises RuntimeError where `get_op_model_execution_cycles` does.
-    """
+    warning (NETLIST 12). Raises RuntimeError for an op, architecture or version that the vendor's model does not
+    know."""
     from buda_emu.performance.timing.op import vendor
 
     try:
@@ -73,7 +72,8 @@ def get_op_model_param(desc: OpModelDesc, name: str) -> int:
 
 
 def _op_call(desc: OpModelDesc) -> "OpCall":
-    """Return the op in the form of the cost model. Raises HostError or UnsupportedError."""
+    """Convert a description of an op into the record that the cost model takes. Raises HostError for an architecture or
+    version without parameters, UnsupportedError for what the model cannot do."""
     from buda_emu.performance.timing.op.call import OpCall
     from buda_emu.performance.timing.op.vendor import has_weights
 
@@ -143,11 +143,10 @@ def _nonzero_counts(desc: OpModelDesc) -> tuple[int, int, int]:
 
 
 def _call_at_version(call: "OpCall", version: int) -> "OpCall":
-    """Return an op that uses, of the newest parameters, a set that was already in `version` of them (PERF 2).
-
-    Wormhole_b0 got sets for integers and quantization with version 3, and both chips got one for maximum with version
-    2. Types without a set use that of nop; blackhole's only version has all sets.
-    """
+    """Change an op so that the newest parameters give the cycles that those of `version` would give (PERF 2): a type or
+    format whose set of weights came later uses the set that it had before. Wormhole_b0 got sets for integers and
+    quantization with version 3, and both chips got one for maximum with version 2. Types without a set use that of nop;
+    blackhole's only version has all sets."""
     if call.arch == "blackhole":
         return call
     integers = call.out_df in ("Int8", "Int32")

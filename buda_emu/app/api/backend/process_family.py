@@ -32,7 +32,8 @@ _state = [_Process(os.getpid())]
 
 
 def _current_process() -> _Process:
-    """Return the state of this process. The caller must hold the lock."""
+    """Return the machines and connections of this process; a forked child begins with none. The caller must hold the
+    lock."""
     if _state[0].pid != os.getpid():
         _state[0] = _Process(os.getpid())
     return _state[0]
@@ -45,7 +46,8 @@ def register_machine(key: Key, machine: Machine) -> None:
 
 
 def unregister_machine(key: Key, machine: Machine) -> None:
-    """Remove a machine, unless another has taken its place under the key."""
+    """Remove a machine, so that descriptors of `key` do not reach it any more; nothing happens if another machine has
+    taken its place."""
     with _lock:
         if _current_process().machines.get(key) is machine:
             del _current_process().machines[key]

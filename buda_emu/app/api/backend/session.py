@@ -131,8 +131,8 @@ class BackendApi:
         return status_of("BackendApi.initialize", lambda: self._open_machine(result))
 
     def finish(self) -> BackendStatusCode:
-        """Stop the programs and close the machine. Calls with its descriptors then give RuntimeError, here and in other
-        processes."""
+        """Stop the programs and close the machine; always Success. Calls with descriptors of this backend then give
+        RuntimeError, in this process and in others."""
         self._finished = True
         if self._machine is not None:
             self._machine.close()
@@ -169,7 +169,7 @@ class BackendApi:
 
     def _open_machine(self, result: BackendCompileResult) -> None:
         """Make the machine, if that has not been done, and let other processes of the family reach it; then mark
-        `result` as a success. Raise HostError if the backend is finished."""
+        `result` as a success. Raise HostError if the backend is finished, or the device would refuse the netlist."""
         if self._finished:
             raise HostError("the backend is finished")
         if self._machine is None:
@@ -189,7 +189,8 @@ class BackendApi:
         return self._machine
 
     def _machine_for_programs(self) -> Machine:
-        """Return the machine. Raises HostError in a mode that only compiles, and as `_require_machine`."""
+        """Return the machine to run a program on. Raises HostError in a mode that only compiles, before `initialize`
+        and after `finish`."""
         if self._config.mode == DeviceMode.CompileOnly:
             raise HostError("the backend is configured with DeviceMode.CompileOnly: it runs no program")
         return self._require_machine()
@@ -243,7 +244,8 @@ def _warn_of_unused_settings(config: BackendConfig) -> None:
 
 
 def _require_fit(netlist: "Netlist", result: BackendCompileResult) -> None:
-    """Raise HostError for a netlist that the device would refuse, and put the reason into `result`."""
+    """Raise HostError for a netlist with a finding by which the device's compiler or runtime would refuse it, and put
+    the first such finding into `result`."""
     from buda_emu.netlist.rules import RULES
 
     for finding in netlist.diagnostics:
@@ -332,7 +334,8 @@ def push_input(desc: DramIODesc, tensor: Any, *arguments: Any, **named: Any) -> 
 
 
 def _push_packed(desc: DramIODesc, tensor: TilizedTensorDesc, timeout_s: float, ptr: int) -> BackendStatusCode:
-    """Push tiles that are in packed form already, and return the status of the call."""
+    """Push entries that are tilized and packed already to a queue, or to slot `ptr` of a ram, and return the status of
+    the call."""
 
     def act(timeout: float) -> None:
         """Push the tiles as they are."""
@@ -352,7 +355,7 @@ def get_output(
     """
 
     def act(timeout: float) -> None:
-        """Read the queue, undo its stacking, and let the descriptor take over the array."""
+        """Read the queue, undo its stacking, and point the caller's `tensor` to the array."""
         from buda_emu.app.api.backend.host_tensors import move_batch_back
         from buda_emu.arithmetic.tensor.host import stack_entries
 
@@ -379,10 +382,8 @@ def pop_output(desc: DramIODesc, pop_one: bool, timeout_s: float) -> BackendStat
 
 
 def free_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc) -> BackendStatusCode:
-    """Let go of memory that the backend allocated, and set the pointer to null.
-
-    A null pointer and memory of the front end give RuntimeError. Memory that is gone already gives Success.
-    """
+    """Release memory that the backend allocated, and set the descriptor's pointer to null. A null pointer and memory of
+    the front end give RuntimeError. Memory that is gone already gives Success."""
 
     def act() -> None:
         """Release the tensor's memory. Raise HostError if it has none, or if that belongs to the front end."""
@@ -406,7 +407,8 @@ def translate_addresses(desc: DramIODesc) -> BackendStatusCode:
 
 
 def tilize_tensor(desc: DramIODesc, tensor: PytorchTensorDesc) -> TilizedTensorDesc:
-    """Return a tensor in the layout and format of the queue's buffers. Raises RuntimeError."""
+    """Return a host tensor tilized and packed in the queue's format, ready for `push_input`; nothing is pushed. Raises
+    RuntimeError."""
     try:
         data, word = port_of(desc).pack(desc.name, _arrange_elements(desc, tensor), format_word(tensor.format))
     except (BudaError, RuntimeError) as error:

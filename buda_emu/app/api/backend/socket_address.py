@@ -20,12 +20,14 @@ _LONGEST = 86  # bytes of the folder's path: that of a socket in it must stay be
 
 
 def machine_key(netlist_path: str, backend: BackendType) -> Key:
-    """Return the key of a machine, which a front end has one of for each netlist and backend type."""
+    """Return the key under which processes of a front end find a machine; there is one machine for each netlist file
+    and backend type."""
     return os.path.realpath(netlist_path), int(backend)
 
 
 def password() -> bytes:
-    """Return the authentication key that this process shares with its relatives."""
+    """Return the secret by which a client and a machine's server trust each other: the authentication key that
+    `multiprocessing` hands to all processes of a family."""
     from multiprocessing import current_process
 
     return bytes(current_process().authkey)

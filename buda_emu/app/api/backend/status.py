@@ -55,7 +55,8 @@ def timed_status(call: str, variable: str, timeout_s: float, act: Callable[[floa
     timeouts: list[HostTimeoutError] = []
 
     def act_in_time() -> None:
-        """Act within the timeout. Log a timeout that is over, and remember it; with a timeout of 0 raise it instead."""
+        """Act within the timeout. If the time runs out, log that and add the error to `timeouts`; with a timeout of 0
+        raise it instead."""
         timeout = _timeout_seconds(variable, timeout_s)
         try:
             act(timeout)

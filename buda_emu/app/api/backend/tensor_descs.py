@@ -187,12 +187,14 @@ class PytorchTensorDesc(BufferExporter):
         self._point_to(_Allocation(array.ctypes.data, array.nbytes, array, backend_owned=True))
 
     def release(self) -> None:
-        """Let go of the memory, which is freed when nothing else holds it."""
+        """Drop the reference to the memory, which is freed when nothing else refers to it, and set the pointer to
+        null."""
         self._allocation = None
         self._address = 0
 
     def _point_to(self, allocation: _Allocation) -> None:
-        """Let the descriptor use this memory, which is then found by its address."""
+        """Point the descriptor to this memory, and register the memory so that a copy of the descriptor finds it by its
+        address."""
         self._allocation = allocation
         self._address = allocation.address
         if allocation.address:
@@ -230,7 +232,8 @@ class PytorchTensorDesc(BufferExporter):
         return array
 
     def buffer_source(self) -> "NDArray[Any]":
-        """Return the array that `memoryview` and its like get. Raises RuntimeError as `elements` does."""
+        """Return the array whose buffer `memoryview`, `numpy.asarray` and others get. Raises RuntimeError for a
+        descriptor that does not describe valid memory, as `elements`."""
         return self.elements()
 
     def print(self) -> None:
@@ -267,13 +270,13 @@ class TilizedTensorDesc:
         self.data: NDArray[np.uint8] | None = None
 
     def adopt(self, data: "NDArray[np.uint8]", word: str) -> None:
-        """Hold packed bytes: uint8[num_buffers, buf_size_bytes]."""
+        """Take over packed bytes, uint8[num_buffers, buf_size_bytes], in format `word`; the fields follow from them."""
         self.num_buffers, self.buf_size_bytes = data.shape
         self.format = format_value(word)
         self.data = data
 
     def release(self) -> None:
-        """Let go of the data."""
+        """Drop the data; the fields stay."""
         self.data = None
 
     def buffers(self) -> "NDArray[np.uint8]":

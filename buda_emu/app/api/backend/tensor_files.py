@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def binarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) -> None:
-    """Write a tensor's elements, row-major, or its packed buffers one after the other. Raises RuntimeError."""
+    """Write to a file a host tensor's elements in row-major order, or the buffers of a tilized tensor one after the
+    other, filled up to whole 32-bit words. Raises RuntimeError."""
     from buda_emu.app.api.backend.host_tensors import write_words
 
     data: NDArray[Any]

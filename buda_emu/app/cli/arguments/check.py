@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
-    """Add the options of a check of one kind of document; of all kinds if `only` is None."""
+    """Add the options of a check of one kind of document; with None, those of all kinds, and the fixes and the
+    cache."""
     if only is None:
         subject = "netlists, device images (.tti), ...: recognised by their content"
         stdin = "; -: a netlist from standard input"
@@ -58,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
 
 
 def _add_arch(parser: argparse.ArgumentParser) -> None:
-    """Add --arch for documents of every kind."""
+    """Add --arch, whose help and choices name the architectures of all kinds of documents."""
     suffix = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
     add_arch(parser, others=_other_archs, help_suffix=suffix)
 

@@ -54,7 +54,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print_against(args: argparse.Namespace, baseline: "Baseline", results: Results) -> int:
-    """Print the findings that a baseline does not have, and what else changed; return the exit code."""
+    """Print the findings that a baseline does not have, and what else changed; update the baseline if --update-baseline
+    asks for it; return the exit code."""
     from buda_emu.report.baselines import check_items
 
     items = {name: check_items(file.result.diagnostics) for name, file in results.items()}
@@ -68,13 +69,14 @@ def _print_against(args: argparse.Namespace, baseline: "Baseline", results: Resu
 
 def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
     """Check every file, as a document of kind `only` or of the kind that its content shows. Return the results by file
-    name, with the findings that are reported. Raises HostError."""
+    name, with only the findings that settings and options select. Raises HostError for options that exclude each
+    other."""
     arguments = vars(args)
     if arguments.get("cluster") is not None and not args.strict:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: arguments[name] for name in Options.__dataclass_fields__ if name in arguments})
     results: dict[str, CheckedFile] = {}
-    for name in files_below(_paths(args), only, complain_of_left_out):
+    for name in files_below(_paths_to_check(args), only, complain_of_left_out):
         kind = only or kind_of(name)
         if name == "-" and kind is NETLIST:
             from buda_emu.app.documents.netlists import check_stream
@@ -88,7 +90,7 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
     return results
 
 
-def _paths(args: argparse.Namespace) -> list[str]:
+def _paths_to_check(args: argparse.Namespace) -> list[str]:
     """Return the files and folders of the command line, with --only-documents without files of no known kind."""
     if vars(args).get("only_documents"):
         return documents_among(args.file)
@@ -96,14 +98,14 @@ def _paths(args: argparse.Namespace) -> list[str]:
 
 
 def print_results(args: argparse.Namespace, results: Results, *, no_findings: str = "", **fields: Any) -> int:
-    """Print the findings, in JSON together with further `fields`. Return the exit code: 0 if all files are accepted,
-    else 2. `no_findings` are the words for none, where there may be others that are not printed."""
+    """Print the results in the format of --format, for JSON together with further `fields`. Return the exit code: 0 if
+    all files are accepted, else 2. `no_findings` is the text for no findings, where others may be left out."""
     if args.format not in _FOR_PEOPLE:
         text = _WRITERS[args.format](results, fields)
     elif vars(args).get("statistics"):
-        text = "\n".join([*_statistics(_all_diagnostics(results)), *_last_line(results, no_findings)])
+        text = "\n".join([*_statistics_lines(_all_diagnostics(results)), *_summary_line(results, no_findings)])
     else:
-        text = "\n".join([*_lines(results, args.format), *_last_line(results, no_findings)])
+        text = "\n".join([*_finding_lines(results, args.format), *_summary_line(results, no_findings)])
     if args.format == "github" and text:
         say_data(text)
     elif text:
@@ -114,7 +116,7 @@ def print_results(args: argparse.Namespace, results: Results, *, no_findings: st
 
 
 def _select_new(name: str, file: CheckedFile, comparison: "BaselineComparison") -> CheckedFile:
-    """Return a checked file with only the findings that are new or worse than in the baseline."""
+    """Return the file `name` with only those findings that are new or worse than in the baseline."""
     from buda_emu.report.baselines import finding_key
 
     bad = {change.what for change in (*comparison.new, *comparison.worse) if change.file == name}
@@ -127,8 +129,8 @@ def _all_diagnostics(results: Results) -> "list[Diagnostic]":
     return list(chain.from_iterable(file.result.diagnostics for file in results.values()))
 
 
-def _lines(results: Results, form: str) -> Iterator[str]:
-    """Yield the findings and verdicts, in one of the formats for people."""
+def _finding_lines(results: Results, form: str) -> Iterator[str]:
+    """Yield the findings and verdicts as lines, in the format "text" or "concise"."""
     screen = current()
     for name, (_, result) in results.items():
         for diagnostic in result.diagnostics:
@@ -140,16 +142,17 @@ def _lines(results: Results, form: str) -> Iterator[str]:
             yield f"{name}: {result.verdict}"
 
 
-def _last_line(results: Results, no_findings: str) -> Iterator[str]:
-    """Yield the line that sums up: counts, who refuses what is only a warning here, and what could be fixed."""
+def _summary_line(results: Results, no_findings: str) -> Iterator[str]:
+    """Yield the last line: how many findings, how many of them others refuse, and how many could be fixed; nothing if
+    there are no findings and each file has a verdict."""
     diagnostics = _all_diagnostics(results)
     if diagnostics:
-        yield f"{summary(diagnostics)}{_refusals(diagnostics)}{_count_fixable(diagnostics)}"
+        yield f"{summary(diagnostics)}{_describe_refusals(diagnostics)}{_describe_fixes(diagnostics)}"
     elif any(not file.result.verdict for file in results.values()) or not results:
         yield f"{plural(len(results), 'file')}: {no_findings or summary(diagnostics)}"
 
 
-def _statistics(diagnostics: "list[Diagnostic]") -> Iterator[str]:
+def _statistics_lines(diagnostics: "list[Diagnostic]") -> Iterator[str]:
     """Yield a line for each rule that is broken, the most frequent first: count, rule, severity, what the rule says."""
     counts = Counter((diagnostic.rule, diagnostic.severity) for diagnostic in diagnostics)
     width = len(str(max(counts.values(), default=0)))
@@ -157,8 +160,9 @@ def _statistics(diagnostics: "list[Diagnostic]") -> Iterator[str]:
         yield f"{count:{width}}  {rule}  {severity:<7}  {rule_kind(rule).rules().rules[rule].summary}"
 
 
-def _refusals(diagnostics: "list[Diagnostic]") -> str:
-    """Return how many of the warnings are refused elsewhere, and by whom; "" where none is."""
+def _describe_refusals(diagnostics: "list[Diagnostic]") -> str:
+    """Return text on how many of the warnings make a tool of the vendor refuse the document, and which tool; "" if none
+    does."""
     warnings = [diagnostic.rule for diagnostic in diagnostics if diagnostic.severity == "warning"]
     by_whom = Counter(rule_kind(rule).rules().refused_by(rule) for rule in warnings)
     del by_whom[""]
@@ -167,8 +171,8 @@ def _refusals(diagnostics: "list[Diagnostic]") -> str:
     return f"; of the warnings {', '.join(f'{count} refused by {name}' for name, count in by_whom.most_common())}"
 
 
-def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
-    """Return how many findings could be fixed, and with which options; "" if none can."""
+def _describe_fixes(diagnostics: "list[Diagnostic]") -> str:
+    """Return text on how many findings could be fixed, and with which options; "" if none can."""
     fixes = [diagnostic.fix for diagnostic in diagnostics if diagnostic.fix is not None]
     safe = sum(fix.safe for fix in fixes)
     unsafe = len(fixes) - safe
@@ -182,7 +186,7 @@ def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
     return f"; fixed: {', '.join(parts)}"
 
 
-def _json(results: Results, fields: Mapping[str, Any]) -> str:
+def _json_text(results: Results, fields: Mapping[str, Any]) -> str:
     """Return the findings as JSON, with the verdict on each file and further fields."""
     files: list[dict[str, Any]] = []
     for name, (kind, result) in results.items():
@@ -193,17 +197,17 @@ def _json(results: Results, fields: Mapping[str, Any]) -> str:
     return json.dumps({**as_json(_all_diagnostics(results)), **fields, "files": files}, indent=1)
 
 
-def _github(results: Results, _fields: Mapping[str, Any]) -> str:
-    """Return the findings as annotations of GitHub."""
+def _github_text(results: Results, _fields: Mapping[str, Any]) -> str:
+    """Return the findings as annotations of GitHub, a line each."""
     return as_github(_all_diagnostics(results))
 
 
-def _sarif(results: Results, _fields: Mapping[str, Any]) -> str:
-    """Return the findings as SARIF with the rules that they break."""
+def _sarif_text(results: Results, _fields: Mapping[str, Any]) -> str:
+    """Return the findings as SARIF (JSON of static analysis), with the rules that they break."""
     diagnostics = _all_diagnostics(results)
     rules = {name: rule_kind(name).rules().rules[name] for name in {diagnostic.rule for diagnostic in diagnostics}}
     return json.dumps(as_sarif(diagnostics, rules, __version__), indent=1)
 
 
 _FOR_PEOPLE = ("text", "concise")
-_WRITERS = {"json": _json, "github": _github, "sarif": _sarif}
+_WRITERS = {"json": _json_text, "github": _github_text, "sarif": _sarif_text}

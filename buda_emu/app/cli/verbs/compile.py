@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
     if args.file is not None:
         require_model("compile", args.file)
     progress = Progress(args.quiet)
-    observer = _observer(args, progress)
+    observer = _make_observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
     observer.tell = progress.show
     observer.progress = partial(_report_pass, progress)
@@ -86,7 +86,8 @@ def _print_results(args: argparse.Namespace, compiled: CompiledModel | PartedMod
 
 
 def placement_hints(placement: Placement) -> Iterator[str]:
-    """Yield sentences on a chip that no board on sale has, and on low effort."""
+    """Yield lines of advice on a placement: that no board on sale has its chip, and what low effort costs; nothing if
+    neither is so."""
     target = placement.target
     arch = target.arch.name
     rows, columns = target.arch.grid
@@ -113,20 +114,21 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 
 
 def _report_pass(progress: Progress, activity: Activity) -> None:
-    """Show the pass that runs; what the search does is shown as the observer's `tell` has it."""
+    """Show the pass that runs. Activities of the search are left out, since the observer's `tell` shows them."""
     if activity.stage != "search":
         progress.report(activity)
 
 
 def _end_search(observer: Observer) -> None:
-    """Handle Ctrl-C: the first one during a search ends the search. Raises KeyboardInterrupt for any other."""
+    """Handle Ctrl-C: end the search that runs, so that the compilation goes on with the best placement so far. Without
+    a search, and for a second Ctrl-C, raise KeyboardInterrupt."""
     if observer.work is None or not observer.work.end():
         interrupt(SIGINT, currentframe())
 
 
-def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
-    """Return the observer of passes that `--print-after`, `--verify-each` and `--time-passes` ask for; with
-    --memory-limit it reports the memory that will be needed. Raises HostError for an unknown name of a pass."""
+def _make_observer(args: argparse.Namespace, progress: Progress) -> Observer:
+    """Make the observer of passes that --print-after, --verify-each and --time-passes ask for; it also shows the memory
+    that will be needed. Raises HostError for an unknown name of a pass."""
     if "all" in args.print_after:
         printed = NAMES
     else:
@@ -144,7 +146,7 @@ def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
     return Observer(show=say, foreseen=foreseen, printed=frozenset(printed), verify=args.verify_each)
 
 
-def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
+def _compiler_options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
     """Return the options of the compiler that the command line states."""
     return record_of(
         CompileOptions,
@@ -159,9 +161,9 @@ def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
 
 
 def _compile(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:
-    """Compile the model, or the rest of one from a stored pass. Ops that the device cannot do go to the host unless
-    that is forbidden."""
-    options = _options(args, observer)
+    """Compile the model, or go on from the .ir file of --start-from. Operators of an ONNX model that the device cannot
+    do go to the host, unless --no-host forbids it. Raises UnsupportedError if they cannot."""
+    options = _compiler_options(args, observer)
     if args.on_host:
         return compile_in_parts(args.file, on_host=args.on_host, options=options)
     if args.start_from is not None:
@@ -177,10 +179,11 @@ def _compile(args: argparse.Namespace, observer: Observer) -> CompiledModel | Pa
 
 
 def _compile_until(args: argparse.Namespace, observer: Observer) -> int:
-    """Compile up to a pass, and write the model to a folder or print it."""
+    """Compile up to the pass of --stop-after, and write the model as .ir to the folder of -o or print it. Returns exit
+    code 0. Raises HostError with --on-host."""
     if args.on_host:
         raise HostError("compile: --stop-after does not go with --on-host: a part of a model is not a model")
-    graph = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
+    graph = compile_until(args.file, stop_after=args.stop_after, options=_compiler_options(args, observer))
     if args.output is None:
         say(print_file(graph)[0].rstrip())
         return 0
@@ -198,7 +201,7 @@ def parts_lines(parted: PartedModel) -> Iterator[str]:
 
 
 def pass_times(seconds: Mapping[str, float]) -> str:
-    """Return a table of the processor time of each pass."""
+    """Return a table of the processor time of each pass, given in seconds by name, and of all."""
     total = sum(seconds.values())
     rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
     return table(("pass", "seconds", "share"), [*rows, ("all", f"{total:.3f}", "")], right=(1, 2))

@@ -11,12 +11,12 @@ from buda_emu.spec.boards import BOARDS
 
 def print_boards(_args: argparse.Namespace) -> int:
     """Print the boards. Exit code 0."""
-    say(_table())
+    say(_boards_table())
     return 0
 
 
-def _table() -> str:
-    """Return the table of boards, with the sources of its figures."""
+def _boards_table() -> str:
+    """Return the table of boards, and below it the sources of its figures."""
     headers = ("board", "arch", "chips", "cores a chip", "MHz", "DRAM a chip", "GB/s", "links", "host at chip", "host")
     rows = [
         (
@@ -46,7 +46,8 @@ def _table() -> str:
 
 
 def print_operators(_args: argparse.Namespace) -> int:
-    """Print front-end ops, and the operators of each standard with the place where they are computed. Exit code 0."""
+    """Print the operators that models may have, and for each front end (ONNX, PyTorch) where each operator is computed.
+    Exit code 0."""
     say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
     for standard in STANDARDS:
         say(f"\n{standard.name}: where each operator is computed")

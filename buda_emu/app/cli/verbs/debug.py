@@ -53,7 +53,7 @@ def greeting(run: Session) -> str:
 
 
 def _run_commands(run: Session, ctrl_c: CtrlC, commands: list[str], args: argparse.Namespace) -> int:
-    """Run the commands of the command line, then, without --batch, those that are typed. Return the exit code."""
+    """Run the commands of the options, then, without --batch, those that the user types. Return the exit code."""
     console = Console(run)
     run.breakpoints.on_log = lambda text: _print_log(console, text, args)
     if not args.quiet and not args.json:
@@ -82,7 +82,8 @@ def _run_typed_commands(console: Console, ctrl_c: CtrlC, args: argparse.Namespac
 
 
 def _serve_editor(args: argparse.Namespace) -> int:
-    """Speak the Debug Adapter Protocol with an editor, on standard streams or on a port."""
+    """Serve an editor by the Debug Adapter Protocol, on standard streams or on a port, until it leaves. Return exit
+    code 0. Raises HostError for closed streams and for a number that is no port."""
     from buda_emu.app.debugger.dap.serve import serve_port, serve_stdio
 
     if args.port is None:
@@ -117,7 +118,8 @@ def _read_script(path: Path | None) -> list[str]:
 
 
 def open_session(args: argparse.Namespace) -> Session:
-    """Load the document and return the session that the command line asks for. Raises HostError."""
+    """Load the document and its inputs, print findings about it, and return the session that the options ask for.
+    Raises HostError, and NetlistError or ImageError for a document that is refused."""
     progress = Progress(args.quiet or args.json)
     progress.show(f"loading {args.file}")
     try:
@@ -140,7 +142,8 @@ def open_session(args: argparse.Namespace) -> Session:
 
 
 def _run_command(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *, echo: bool) -> int:
-    """Run one command and print its answer. Return 0, the exit code of an error, or that of Ctrl-C."""
+    """Run one command and print its answer, with `echo` the command before it. Return 0, the exit code of the command's
+    error, or that of Ctrl-C if it was pressed meanwhile."""
     if echo and line.strip():
         say(f"(buda) {line}")
     reply, error = _execute(console, line)
@@ -158,7 +161,7 @@ def _run_command(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Name
 
 
 def _execute(console: Console, line: str) -> tuple[Answer | None, BudaError | None]:
-    """Return the answer to a command and the error that refused it; either may be None."""
+    """Run a command. Return its answer and None, or None and the error that refused it. Raises internal errors."""
     try:
         return execute(console, line), None
     except BudaError as error:
@@ -205,7 +208,8 @@ def colour_lines(reply: Answer) -> Iterator[str]:
 
 
 def _fit_line(text: str, kind: str, columns: int | None) -> str:
-    """Return a line of an answer within the width of the terminal, if its kind is wrapped or cut at all."""
+    """Return a line of an answer: for the kind "help" wrapped at the terminal's width, for a list, stop or graph cut
+    there, for other kinds as it is."""
     if kind == "help":
         return wrap(text, _continuation_indent(text, columns))
     if kind in ("list", "stop", "graph") and columns is not None and len(text) > columns:

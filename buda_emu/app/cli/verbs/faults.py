@@ -28,7 +28,7 @@ from buda_emu.testing.injection.result import Campaign
 def main(args: argparse.Namespace) -> int:
     """Run a campaign, or replay one fault. Exit code 0, or 130 if Ctrl-C ended it; the results up to then are
     written."""
-    settings = _settings(args)
+    settings = _campaign_settings(args)
     subject = record_of(
         Subject,
         args,
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _settings(args: argparse.Namespace) -> Settings:
+def _campaign_settings(args: argparse.Namespace) -> Settings:
     """Return the settings of the campaign that the command line states."""
     return record_of(
         Settings,
@@ -76,7 +76,8 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def _run_campaign(subject: Subject, settings: Settings, args: argparse.Namespace) -> Campaign:
-    """Run the campaign. With an output folder its log is continued, so that no fault is computed twice."""
+    """Run the campaign, with progress. If an output folder has the log of an interrupted campaign, that one is
+    continued, so that no fault is computed twice. Raises HostError for a log of another campaign."""
     log = None
     if args.output is not None:
         log = CampaignLog(args.output, campaign_identity(subject, settings))
@@ -98,12 +99,13 @@ def _run_campaign(subject: Subject, settings: Settings, args: argparse.Namespace
 
 
 def _split_list(text: str) -> tuple[Any, ...]:
-    """Split a list at its commas. `faults` refuses unknown words."""
+    """Split a text at its commas; () for "". Unknown words stay, since `faults` refuses them."""
     return tuple(filter(None, text.split(",")))
 
 
 def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> int:
-    """Describe one fault in words, and how to make it in the debugger."""
+    """Inject the fault of --replay alone and print its effect, then write a script that makes it in the debugger into
+    the folder of -o, and print how to use it. Returns exit code 0."""
     bench = Maker(subject, settings)()
     say_lines(effect_lines(bench.effect(args.replay)))
     try:

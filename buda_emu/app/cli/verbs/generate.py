@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print_comparison_hint(folder: Path) -> None:
-    """Print which comparisons suit drawn netlists."""
+    """Print which comparisons suit the random netlists in a folder."""
     say(
         "most of them fail a comparison with float32, as `buda-emu test` makes it: their formats are drawn without "
         "regard to accuracy"
@@ -53,7 +53,7 @@ def _print_comparison_hint(folder: Path) -> None:
 
 
 def _generate_mutants(args: argparse.Namespace) -> int:
-    """Write pairs of a valid netlist and a mutant of it that breaks one rule."""
+    """Write pairs of a valid netlist and a mutant of it that breaks the rule of --break. Returns exit code 0."""
     for number in range(args.first, args.first + args.count):
         mutant = broken(args.rule, seed=seed_of(args.seed, number))
         name = f"generated_{args.seed}_{number}"
@@ -65,7 +65,8 @@ def _generate_mutants(args: argparse.Namespace) -> int:
 
 
 def _generate_for_coverage(args: argparse.Namespace, budget: Budget) -> int:
-    """Write netlists that each exercise something new, until everything that can be reached is covered."""
+    """Write netlists that each exercise a feature which the coverage file lacks, until all that can be reached are
+    covered; print those that cannot. Returns exit code 0."""
     coverage = Coverage()
     if args.for_coverage.exists():
         coverage = read(args.for_coverage)

@@ -38,8 +38,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _picture_format(args: argparse.Namespace) -> str:
-    """Return --format, or else the suffix of the output file. Raises HostError for the suffix of a format that is not
-    drawn."""
+    """Return --format, else the suffix of the output file, "" without one. Raises HostError for the suffix of a format
+    that is not drawn."""
     if args.format is not None:
         return args.format
     if args.output is None:
@@ -52,7 +52,8 @@ def _picture_format(args: argparse.Namespace) -> str:
 
 
 def _route_streams(netlist: Netlist, numbers: list[int] | None, cluster: str | None) -> Uses:
-    """Return the use of each core in the epochs to draw. Refusals are printed to standard error."""
+    """Route the netlist and return the use of streams and L1 of each core, in the epochs `numbers` (None: all).
+    Refusals are printed to standard error. `cluster` is the path of the chips' description."""
     description = None
     if cluster is not None:
         description = read_cluster(cluster)
@@ -66,7 +67,7 @@ def _route_streams(netlist: Netlist, numbers: list[int] | None, cluster: str | N
 
 
 def _require_existing(requested: list[int] | None, available: list[int], kind: str) -> None:
-    """Raise HostError for a requested epoch or chip that the netlist does not have."""
+    """Raise HostError for a requested epoch or chip (`kind`) that is not among the available ones."""
     for number in requested or ():
         if number not in available:
             raise HostError(f"there is no {kind} {number}; the netlist has {', '.join(map(str, available))}")

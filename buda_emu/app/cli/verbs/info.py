@@ -55,13 +55,13 @@ class _File:
         return not self.findings["error"]
 
 
-def _count(severity: Severity, file: _File) -> int:
+def _count_findings(severity: Severity, file: _File) -> int:
     """Return the number of findings of a severity."""
     return file.findings[severity]
 
 
 FILES: Final = Columns[_File](
-    *(Column[_File](f"{severity}s", int, partial(_count, severity)) for severity in SEVERITIES),
+    *(Column[_File](f"{severity}s", int, partial(_count_findings, severity)) for severity in SEVERITIES),
     Column("path", str, lambda file: file.path),
     Column("kind", str, lambda file: file.kind),
     Column("stage", str | None, lambda file: file.stage),
@@ -76,12 +76,12 @@ def _print_files(files: Sequence[_File]) -> None:
     for number, file in enumerate(files):
         if number:
             say()
-        say_lines(_lines(file))
+        say_lines(_file_lines(file))
 
 
 def _describe_file(name: str) -> _File:
-    """Return the kind and verdict of a file, its findings by severity, and its figures (none if it is refused as a
-    whole)."""
+    """Check a file as a document of the kind that its content shows. Return its kind, its findings by severity, and its
+    figures (none if it is refused as a whole)."""
     kind = kind_of(name)
     result = kind.check(name, Options())
     diagnostics = current_choice().filter_findings(result.diagnostics, refuses)
@@ -98,7 +98,7 @@ def _describe_file(name: str) -> _File:
     )
 
 
-def _lines(file: _File) -> Iterator[str]:
+def _file_lines(file: _File) -> Iterator[str]:
     """Yield the lines of text about one file."""
     if is_model(file.path):
         yield f"{file.path}: a model, not a document: `buda-emu compile {file.path}` makes a netlist of it"

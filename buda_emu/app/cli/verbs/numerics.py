@@ -29,7 +29,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _explain(args: argparse.Namespace, progress: Progress) -> Numerics:
-    """Attribute the errors of the netlist to causes, with progress and warnings on standard error."""
+    """Load the netlist and return the errors of its ops by their causes. Progress, findings and warnings go to standard
+    error."""
     progress.show(f"loading {args.file}")
     opened = open_file(args.file, **read_options(args, Document))
     netlist = opened.to_run

@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _read_table(name: str) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of a CSV file. Blank lines are kept, so that numbers of rows are numbers of lines.
-    Raises HostError."""
+    Raises HostError for a file that is no table, or lacks a column, or has one twice or a predicted one already."""
     try:
         text = read_whole(name, _MOST_MIB).decode("utf-8-sig")
         rows = list(csv.reader(io.StringIO(text, newline="")))
@@ -55,7 +55,8 @@ def _read_table(name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _predict_rows(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
-    """Yield each row with the predicted cycles and their provenance. Errors name the row."""
+    """Yield each row of the table `name`, without blank ones, with the predicted cycles and their provenance. Raises
+    HostError or UnsupportedError, which name the row."""
     for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):
             continue

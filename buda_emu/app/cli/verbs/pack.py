@@ -50,8 +50,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _read_tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[], None]]]:
-    """Return arrays by queue, and functions that raise if a file has been written to since. Raises HostError for a file
-    without arrays, a suffix in capital letters, or a queue that occurs twice."""
+    """Return the arrays of a folder by the names of their queues, and functions that raise HostError if a file has been
+    written to since. Raises HostError for a file without arrays, a suffix in capital letters, or a queue that occurs
+    twice."""
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
     tensors: dict[str, NDArray[Any]] = {}

@@ -78,9 +78,9 @@ def main(args: argparse.Namespace) -> int:
     """Model and report. Exit code 1 if a figure of performance-check is missed, or --fail-above is exceeded."""
     _refuse_options_without_effect(args)
     if args.sweep:
-        return _sweep(args)
+        return _run_sweep(args)
     baseline = _open_baseline(args)
-    modelled = _model(args, args.file)
+    modelled = _model_file(args, args.file)
     if not args.quiet:
         print_findings(modelled.netlist.diagnostics, args.file)
     if args.against is not None:
@@ -99,7 +99,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print_figures(args: argparse.Namespace, modelled: Perf) -> None:
-    """Print the figures of a netlist, and how performance-check compares with them."""
+    """Print the figures of a netlist and what performance-check says of them; with --quiet only the latter."""
     results = modelled.checks
     if not args.quiet:
         top = _most_ops(args)
@@ -145,7 +145,8 @@ def _refuse_options_without_effect(args: argparse.Namespace) -> None:
 
 
 def _open_baseline(args: argparse.Namespace) -> Baseline | None:
-    """Return the baseline of the command line, None without one. --fail-above is the growth that counts as worse."""
+    """Read the baseline of the command line before the work begins; None without one. An epoch counts as worse if its
+    cycles grow by more than --fail-above per cent. Raises HostError."""
     if args.baseline is None and not args.update_baseline:
         return None
 
@@ -154,8 +155,8 @@ def _open_baseline(args: argparse.Namespace) -> Baseline | None:
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
 
 
-def _model(args: argparse.Namespace, file: str) -> Perf:
-    """Model a netlist with the settings of the command line."""
+def _model_file(args: argparse.Namespace, file: str) -> Perf:
+    """Model the netlist or image in `file` with the settings of the command line. Raises the errors of `perf`."""
     with Progress(args.quiet) as progress, counted_kernels(progress):
         return perf(
             file,
@@ -182,13 +183,14 @@ def _parse_what_if(text: str) -> dict[str, float]:
 
 
 def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
-    """Compare with an earlier run. Exit code 1 if something is slower by more than --fail-above."""
+    """Compare with an earlier run: the JSON of one, or a netlist that is modelled now. Print and write the comparison.
+    Returns exit code 1 if something is slower by more than --fail-above per cent, else 0."""
     text = read_whole(args.against)
     old_netlist = None
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
     else:
-        old_run = _model(args, str(args.against))
+        old_run = _model_file(args, str(args.against))
         old_netlist = old_run.netlist
         before = old_run.to_json()
     comparison = against(before, modelled.to_json(), str(args.against))
@@ -235,8 +237,9 @@ def _command_line() -> str:
     return shlex.join(["buda-emu", *sys.argv[1:]])
 
 
-def _sweep(args: argparse.Namespace) -> int:
-    """Model every point of a sweep. Exit code 2 if none could be modelled, as of a single netlist."""
+def _run_sweep(args: argparse.Namespace) -> int:
+    """Model every point of a sweep, print and write the results. Returns exit code 2 if no point could be modelled,
+    else 0."""
     axes = parse_axes(args.sweep)
     with Progress(args.quiet) as progress, shown_kernels(progress):
         start = time.perf_counter()
@@ -294,7 +297,7 @@ def _write_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequen
 
 
 def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineComparison | None) -> None:
-    """Write the files that the command line asks for."""
+    """Write the files that the command line asks for, with `comparison` (with a baseline, or None) in the JSON."""
     if args.csv is not None:
         write_printable(args.csv, perf_info_all_epochs_csv(modelled.run))
     if args.json is not None:

@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> int:
         epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
     if args.output is not None:
         _write_streams(args.output, epochs, netlist.arch_name)
-    say(table(HEADERS, map(_row, epochs), right=(0, 2, 3, 4, 5), prose=(1,)))
+    say(table(HEADERS, map(_epoch_row, epochs), right=(0, 2, 3, 4, 5), prose=(1,)))
     refused_rules: set[str] = set()
     for epoch in epochs:
         for refusal in epoch.routed.refusals:
@@ -52,15 +52,15 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _write_streams(folder: Path, epochs: Sequence[RoutedEpoch], arch: str) -> None:
-    """Write the streams of each epoch to a YAML file."""
+    """Write the streams of each epoch to a YAML file in a folder, which is made if it is missing."""
     make_folder(folder)
     for epoch in epochs:
         text = as_yaml(epoch.routed, ", ".join(epoch.graphs), arch)
         write_text(folder / f"epoch_{epoch.number}.yaml", text)
 
 
-def _row(epoch: RoutedEpoch) -> tuple[str, ...]:
-    """Return the row of an epoch. Extra streams and L1 are those of the core that needs most."""
+def _epoch_row(epoch: RoutedEpoch) -> tuple[str, ...]:
+    """Return the row of an epoch, under HEADERS. Extra streams and L1 are those of the core that needs most."""
     cores = epoch.routed.cores
     extra = max((core.extra_streams for core in cores), default=0)
     fullest = max(cores, key=lambda core: core.l1_bytes / core.available_bytes, default=None)

@@ -38,8 +38,8 @@ def main(args: argparse.Namespace) -> int:
         make_folder(args.outputs)  # before the work, so that no work is lost
     with Progress(args.quiet) as progress:
         start = time.perf_counter()
-        opened = _open(args, progress)
-        report = _run(args, progress, opened, time.perf_counter() - start)
+        opened = _open_document(args, progress)
+        report = _run_document(args, progress, opened, time.perf_counter() - start)
         if args.outputs is not None:
             progress.show("writing outputs")
             _write_arrays(report, args.outputs)  # those of an image; others are there already
@@ -60,8 +60,9 @@ def _require_file_names(netlist: "Netlist") -> None:
             raise HostError(f"outputs: queue name {name[:_LONGEST_NAME]!r} cannot be a file name")
 
 
-def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
-    """Load the netlist or the image to run. Raises HostError for --allow-pickle with a netlist."""
+def _open_document(args: argparse.Namespace, progress: Progress) -> "Opened":
+    """Load the netlist or the image to run. Raises HostError for --allow-pickle with a netlist, NetlistError or
+    ImageError for a document that is refused."""
     if args.allow_pickle and not is_image(args.file):
         raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
     progress.show(f"loading {args.file}")
@@ -69,8 +70,9 @@ def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
     return open_file(args.file, arch, **read_options(args, Loading))
 
 
-def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
-    """Run the netlist and return its report, with progress and warnings on standard error."""
+def _run_document(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
+    """Run the netlist or image and return its report; outputs are written while they are read. Progress, findings and
+    warnings go to standard error."""
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
@@ -134,7 +136,7 @@ def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:
 
 
 def _write_arrays(report: "RunReport", directory: "Path") -> None:
-    """Write the arrays of a report as .npy files."""
+    """Write the outputs that a report holds as <queue>.npy files into a folder."""
     import numpy as np
 
     for name, array in report.arrays.items():

@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     if args.report is not None:
         make_folder(args.report)  # before the run, so that no result is lost
     workers = _worker_count(args, len(cases))
-    console = _console(args, cases, workers, note)
+    console = _make_console(args, cases, workers, note)
     start = time.perf_counter()
     results, ended_by = _run_cases(args, cases, workers, console)
     run = TestRun(
@@ -87,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
     is_covered = record_coverage(args, results)
     is_all_used = _complain_of_unused(args, results)
     _end_if_interrupted(ended_by)
-    code = _verdict(args, results, comparison)
+    code = _report_verdict(args, results, comparison)
     if code == Exit.OK and not is_all_used:
         return Exit.REFUSED
     if code == Exit.OK and not is_covered:
@@ -96,13 +96,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _compared_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings that have to be the same for a baseline and a run."""
+    """Return the settings that must be the same in a baseline and in the run that is compared with it."""
     return {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
 
 
 def _complain_of_unused(args: argparse.Namespace, results: list[CaseResult]) -> bool:
-    """Print which parameters and choices of the user no netlist has. Return False if there are any of the command line;
-    of a shard, True in any case, since another one may have what this one lacks."""
+    """Print to standard error each parameter that no tested program takes, and, if all netlists were skipped, why.
+    Return False if there is such a parameter of the command line or nothing was tested, which makes the exit code 2;
+    True otherwise, and always for a shard, since another shard may have what this one lacks."""
     unused_settings, unmet = _unused_parameters(args, results)
     unmet += _unmet_choices(args, results)
     for text in (*unused_settings, *unmet):
@@ -111,22 +112,24 @@ def _complain_of_unused(args: argparse.Namespace, results: list[CaseResult]) -> 
 
 
 def _end_if_interrupted(ended_by: int) -> None:
-    """End the process by the signal that cut the run short, if any did."""
+    """End this process by the signal that cut the run short; return if `ended_by` is 0."""
     if ended_by == signal.SIGTERM:
         complain("buda-emu: terminated")
     if ended_by:
         end_by_signal(ended_by)
 
 
-def _verdict(args: argparse.Namespace, results: list[CaseResult], comparison: BaselineComparison | None) -> int:
-    """Return the exit code of the results, or print their comparison with a baseline and return its exit code."""
+def _report_verdict(args: argparse.Namespace, results: list[CaseResult], comparison: BaselineComparison | None) -> int:
+    """Return the exit code of the results; with a baseline, print the comparison with it and return the comparison's
+    exit code."""
     if comparison is None:
         return exit_code(results)
     return report_comparison(comparison, updated=args.update_baseline)
 
 
 def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
-    """Return the netlists that the command line selects, and a note on the selection. Raises HostError for none."""
+    """Return the paths of the netlists that the options select, and text on -k, --shard and --lf for the heading.
+    Raises HostError if there are none."""
     names = collect(args.path, complain_of_left_out)
     note_names(names)
     if args.k:
@@ -145,8 +148,8 @@ def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
     return names, note
 
 
-def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
-    """Return the console with a heading that states what is tested and how."""
+def _make_console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
+    """Print the heading that states what is tested and how, and return the console that shows the results."""
     netlists = f"{plural(len(cases), 'netlist')}{note}"
     workers_title = Workers(workers, args.dask).title
     settings = describe_settings(_report_settings(args))
@@ -154,13 +157,14 @@ def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: st
 
 
 def exit_code(results: list[CaseResult]) -> int:
-    """Return 1 on any mismatch, else the code of the worst other failure, else 0."""
+    """Return the exit code of a test: 1 if an output differs, else that of the status that comes first in
+    `_EXIT_CODES`, 0 if all passed or were skipped."""
     statuses = {case.status for case in results}
     return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
 
 
 def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
-    """Return a case for each netlist, with the settings of the command line."""
+    """Make a case for each netlist, with the settings of the command line and the tensors of --reference."""
     machine = Machine(threads=1, **read_options(args, Memory))
     if not args.dask:  # whose machines know their own memory
         machine = machine_of_worker(read_options(args, Memory), _worker_count(args, len(names)))
@@ -197,8 +201,8 @@ def _worker_count(args: argparse.Namespace, cases: int) -> int:
 def _run_cases(
     args: argparse.Namespace, cases: list[Case], workers: int, console: Console
 ) -> tuple[list[CaseResult], int]:
-    """Run the cases that no stored verdict answers. Return the results in order, and the signal that cut them short,
-    SIGINT for Ctrl-C, 0 for none."""
+    """Run the cases that have no stored verdict. Return the results so far in the order of the cases, and the signal
+    that cut the run short (SIGINT for Ctrl-C), 0 if none did."""
     suite = _Suite(args, cases, console)
     ended_by = 0
     try:
@@ -219,7 +223,7 @@ class _Suite:
     def __init__(self, args: argparse.Namespace, cases: list[Case], console: Console) -> None:
         self._args = args
         self._cases = cases
-        self._console = console
+        self._make_console = console
         self._results: dict[int, CaseResult] = {}
         self._verdicts = None
         if args.cache:
@@ -231,7 +235,8 @@ class _Suite:
         return [self._results[number] for number in sorted(self._results)]
 
     def take_stored_results(self) -> None:
-        """Take the results of cases that have not changed since they were tested, until --maxfail is reached."""
+        """Take the results of cases that have not changed since an earlier run tested them, until --maxfail is
+        reached."""
         if self._verdicts is None:
             return
         for number in range(len(self._cases)):
@@ -264,13 +269,13 @@ class _Suite:
                 timeout=self._args.timeout,
                 on_result=on_result,
                 maxfail=self.failures_left,
-                on_kernel=self._console.kernel,
+                on_kernel=self._make_console.kernel,
             )
 
     def _add(self, number: int, result: CaseResult) -> None:
         """Store a result and show it."""
         self._results[number] = result
-        self._console.result(number, result)
+        self._make_console.result(number, result)
 
 
 def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -294,7 +299,8 @@ def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
 def _write_files(
     args: argparse.Namespace, run: TestRun, comparison: BaselineComparison | None, known_netlists: frozenset[str]
 ) -> None:
-    """Write the files that the command line asks for. `known_netlists` fail as the baseline expects."""
+    """Write the files that the command line asks for. `comparison` is that with a baseline; failures of
+    `known_netlists`, which the baseline expects, are left out of JUnit's."""
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
@@ -332,8 +338,8 @@ def _print_for_programs(form: str, run: TestRun, known_netlists: frozenset[str])
 
 
 def _unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> tuple[list[str], list[str]]:
-    """Return a text for each parameter of the settings file that no tested program takes, and for each of the command
-    line, which is most likely misspelt."""
+    """Return a text for each parameter that no tested program takes, and which is most likely misspelt: those of the
+    settings file, then those of the command line. Both are empty if no program ran."""
     of_settings: list[str] = []
     of_command_line: list[str] = []
     ran = [case for case in results if case.programs]
@@ -350,7 +356,7 @@ def _unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> t
 
 
 def _unmet_choices(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[str]:
-    """Yield a text for anything of the command line because of which all netlists are skipped."""
+    """Yield a text if all netlists were skipped: the most frequent reason."""
     reasons = Counter(case.message for case in results)
     if results and not args.only_documents and all(case.status == "skipped" for case in results):
         yield f"nothing was tested: {reasons.most_common(1)[0][0]}"

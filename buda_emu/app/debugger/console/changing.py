@@ -11,7 +11,7 @@ from buda_emu.support.errors import HostError
 
 
 def _changes_answer(console: Console) -> Answer:
-    """Answer with the latest change, and all of them as data."""
+    """Return the answer of a command that changed something: its change as text, all changes so far as data."""
     changes = console.run.changed
     return answer("changed", [changes[-1]], changed=changes)
 

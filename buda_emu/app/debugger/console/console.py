@@ -70,8 +70,8 @@ def split_tile(text: str) -> tuple[str, tuple[int, int, int] | None, str]:
 
 
 def split_flags(text: str, allowed: tuple[str, ...]) -> tuple[str, set[str]]:
-    """Split a text into its words without `--flags`, and the set of flags. Raises HostError for a flag that is not
-    allowed."""
+    """Return the words of a text without its `--flags`, joined by spaces, and the set of flags. Raises HostError for a
+    flag that is not allowed."""
     words: list[str] = []
     flags: set[str] = set()
     for word in text.split():
@@ -105,7 +105,7 @@ class Console:
 
     # ---------------------------------------------------------------------------------------------------- going
     def go(self, kind: Kind, times: int = 1, index: int | None = None) -> Answer:
-        """Run forward, and describe where that led."""
+        """Run forward by `times` steps of a kind, or to the instruction `index`, and describe where the run stopped."""
         return self.describe_stop(self.run.go(kind, times, index))
 
     def describe_here(self) -> Answer:
@@ -126,12 +126,13 @@ class Console:
             lines.append("interrupted")
         if stop.reason != "error":
             lines += place.lines
-            lines += self._source(place.data["line"])
+            lines += self._source_lines(place.data["line"])
         data: dict[str, Any] = {**inspection.stop_data(self.run), "where": place.data}
         return answer("stop", lines, **data)
 
-    def _source(self, line: int | None) -> list[str]:
-        """Return the line of the netlist as text to print; nothing where there is none."""
+    def _source_lines(self, line: int | None) -> list[str]:
+        """Return the line of the netlist with this number as text to print; none for None or a number beyond the
+        end."""
         text = self.run.names.lines
         if line is None or line > len(text):
             return []
@@ -155,7 +156,8 @@ class Console:
         return self._tile_step_answer(listed=True)
 
     def move_inside(self, by: int) -> Answer:
-        """Move by a number of unit steps; beyond the first or the last it leaves the op."""
+        """Move by `by` unit steps, backwards if negative, and describe the step. Beyond the first or the last, leave
+        the op and describe where the run stands."""
         assert self.inner is not None
         self.inner.at += by
         if not 0 <= self.inner.at < len(self.inner.steps):
@@ -163,7 +165,7 @@ class Console:
         return self._tile_step_answer()
 
     def leave_op_then(self, then: Callable[[], Answer]) -> Answer:
-        """Stop stepping inside of the op, and return the answer of `then`."""
+        """End the steps inside of the op, and return the answer of `then()`."""
         self.inner = None
         return then()
 
@@ -214,7 +216,7 @@ class Command:
     repeats: bool = False  # an empty line repeats the command
 
     def help(self) -> list[str]:
-        """Return the lines of its help, the example first."""
+        """Return the lines of the command's help, the example first."""
         also = f" (also: {', '.join(self.aliases)})" if self.aliases else ""
         return [f"example: {self.example}", f"usage: {self.usage}{also}", self.words]
 

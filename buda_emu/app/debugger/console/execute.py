@@ -17,8 +17,9 @@ TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting, changing)
 
 
 def execute(console: Console, line: str) -> Answer:
-    """Execute one line and return the answer; while the user's changes are in effect, answers about the run end with a
-    list of them. Raises HostError, and the errors of the command."""
+    """Execute a command line and return the answer, of kind "nothing" for an empty line or a comment. While changes by
+    the user are in effect, answers about the run end with a list of them. Raises HostError for an unknown command, and
+    the errors of the command."""
     word, _, rest = line.strip().partition(" ")
     if not word or word.startswith("#"):
         return answer("nothing", [])
@@ -31,8 +32,8 @@ def execute(console: Console, line: str) -> Answer:
 
 
 def line_to_repeat(line: str) -> str:
-    """Return the line that an empty line after this one executes: the same for commands that can be repeated, else
-    ""."""
+    """Return the line that an empty line after `line` executes: the same one for a command that can be repeated (of
+    `list` only the word, so that it goes on), else "". Raises HostError for an unknown command."""
     word = line.strip().partition(" ")[0]
     if not word or not find_command(word).repeats:
         return ""
@@ -42,22 +43,22 @@ def line_to_repeat(line: str) -> str:
 _BREAKS: Final = " ()[],<>=!+*/%"
 
 
-def _queues(console: Console) -> Iterable[str]:
+def _queue_names(console: Console) -> Iterable[str]:
     """Return the names of queues and rams, and the model's names for them."""
     return (*console.run.netlist.queues, *console.run.names.labels)
 
 
-def _ops(console: Console) -> Iterable[str]:
-    """Return references to all ops."""
+def _op_references(console: Console) -> Iterable[str]:
+    """Return references to all ops, such as `op:exp`."""
     return (f"op:{name}" for name in console.run.names.ops)
 
 
-def _functions() -> Iterable[str]:
-    """Return the functions of expressions, with an open parenthesis."""
+def _function_beginnings() -> Iterable[str]:
+    """Return the names of functions of expressions, each with an open parenthesis."""
     return (f"{name}(" for name in (*TENSOR_FUNCTIONS, *PAIR_FUNCTIONS, *POINTER_FUNCTIONS))
 
 
-def _variables(console: Console) -> Iterable[str]:
+def _variable_names(console: Console) -> Iterable[str]:
     """Return the variables of the running program."""
     variables = console.run.engine.variables
     if variables is None:
@@ -70,9 +71,9 @@ OFFERS: Final[Mapping[str, Callable[[Console], Iterable[str]]]] = {
         *PLACES, "if", *console.run.names.ops, *console.run.netlist.graphs, *console.run.netlist.programs,
         *console.run.netlist.queues,
     ),
-    "queues": _queues,
-    "tensors": lambda console: (*_queues(console), *_ops(console), "tile", "--bits", "--all", "ideal"),
-    "variables": _variables,
+    "queues": _queue_names,
+    "tensors": lambda console: (*_queue_names(console), *_op_references(console), "tile", "--bits", "--all", "ideal"),
+    "variables": _variable_names,
     "breakpoints": lambda console: map(str, console.run.breakpoints.items),
     "info": lambda _: ("queues", "vars", "ops", "epochs", "memory", "breakpoints"),
     "commands": lambda _: (*COMMANDS, "expressions"),
@@ -105,6 +106,6 @@ def complete(console: Console, text: str) -> tuple[int, list[str]]:
 
 
 def _words_of_expressions(console: Console) -> tuple[str, ...]:
-    """Return all that may stand in an expression."""
-    names = (*_functions(), *_queues(console), *_ops(console), *_variables(console))
+    """Return all words that completion offers in an expression."""
+    names = (*_function_beginnings(), *_queue_names(console), *_op_references(console), *_variable_names(console))
     return (*names, *WORDS, "ideal", "and", "or")

@@ -93,14 +93,15 @@ def print_value(console: Console, text: str) -> Answer:
 
 
 def as_integer(value: float) -> float:
-    """Return the integer part of a value as a float, or NaN where it has more digits than a float holds."""
+    """Return the integer part of a value as a float; NaN from 1e15 on, where printing it as an integer would show
+    digits that mean nothing."""
     if abs(value) < 1e15:
         return float(int(value))
     return float("nan")
 
 
 def _is_tensor(console: Console, text: str) -> bool:
-    """Return whether the text is a reference to a tensor alone, and not a word of expressions."""
+    """Return whether the text is a reference to a tensor alone, rather than an expression or a word of one."""
     try:
         name = parse_tensor(text).name
     except HostError:
@@ -151,9 +152,9 @@ def diff(console: Console, text: str) -> Answer:
 
 
 def _difference_from_file(tensor: TensorValue, path: Path, number: int | None) -> Answer:
-    """Compare a tensor with a file, or with the entry of that number in it. Without a number the entry of a queue's
-    slot is taken from a file with no more entries than the queue has slots. The answer names the entry. Raises
-    HostError where the file does not have that entry, or several could be meant."""
+    """Compare a tensor with the array in a file, or with its entry `number`. Without a number, an array with several
+    entries is compared by the slot of the tensor, if it has no more entries than the queue has slots. The answer names
+    the entry. Raises HostError if the file does not have that entry, or several could be meant."""
     values = tensor.values()
     array = _read_array(path, tensor.of.name)
     entries = array.size // max(1, values.size)
@@ -167,15 +168,15 @@ def _difference_from_file(tensor: TensorValue, path: Path, number: int | None) -
 
 
 def _entry_of(tensor: TensorValue, entries: int, path: Path) -> int:
-    """Return the slot of a queue's entry as the number of the same entry in a file. Raises HostError for the result of
-    an op, and for a file that holds more entries than the queue."""
+    """Return which entry of a file with `entries` entries belongs to a tensor: the slot of a queue's entry. Raises
+    HostError for the result of an op, and for a file that has more entries than the queue."""
     if tensor.slot is not None and isinstance(tensor.of, Queue) and entries <= tensor.of.entries:
         return tensor.slot
     raise HostError(f"{path} has {entries} entries: say which one {tensor.name} is, {path}[0] to {path}[{entries - 1}]")
 
 
 def _read_array(path: Path, name: str) -> "NDArray[Any]":
-    """Read an array from a .npy file, or by name from an .npz file."""
+    """Read the array of a .npy file, or the one called `name` of an .npz file. Raises HostError if there is none."""
     from buda_emu.emulator.inputs.numpy_files import npz_of, read_npy
 
     if path.suffix.lower() == ".npy":
@@ -241,8 +242,8 @@ def list_lines(console: Console, text: str) -> Answer:
 
 
 def _first_line(console: Console, text: str, current: int | None) -> int:
-    """Return the first line to list: around a line or name, after the lines that were listed last, or around the
-    current line. Raises HostError for a line that does not exist."""
+    """Return the number of the first line to list: around the line or name in `text`; without text, after the lines
+    that were listed last, or else around the `current` line. Raises HostError for a line that does not exist."""
     if not text and console.listed is not None:
         return console.listed
     middle = current or 1
@@ -255,7 +256,8 @@ def _first_line(console: Console, text: str, current: int | None) -> int:
 
 
 def _source_line(row: dict[str, Any], stops: set[int]) -> str:
-    """Return a line of the netlist with `->` on the current one, `B` on one with a breakpoint, and its node."""
+    """Return a row of a listing as text, with `->` before the current line, `B` before one of `stops`, which have a
+    breakpoint, and with its node."""
     mark = "  "
     if row["here"]:
         mark = "->"
@@ -266,7 +268,8 @@ def _source_line(row: dict[str, Any], stops: set[int]) -> str:
 
 
 def _line_of_name(console: Console, name: str) -> int:
-    """Return the line on which a graph, the first instruction of a program, a queue or an op stands."""
+    """Return the line on which a graph, the first instruction of a program, a queue or an op stands. Raises HostError
+    for an unknown name."""
     names = console.run.names
     if name in names.netlist.graphs:
         return names.netlist.graphs[name].at().line
@@ -279,7 +282,7 @@ def _line_of_name(console: Console, name: str) -> int:
 def help_of(console: Console, text: str) -> Answer:  # noqa: ARG001
     """List the commands, or explain one of them."""
     if text == "expressions":
-        return answer("help", _expressions())
+        return answer("help", _expression_help())
     if text:
         entry = find_command(text)
         return answer("help", entry.help(), command=entry.name)
@@ -297,7 +300,7 @@ def help_of(console: Console, text: str) -> Answer:  # noqa: ARG001
     return answer("help", lines)
 
 
-def _expressions() -> list[str]:
+def _expression_help() -> list[str]:
     """Return the lines of `help expressions`."""
     lines = ["example: break if absmax(op:exp) > 1e4 and $i == 3", "of a tensor, QUEUE[slot], QUEUE or op:NAME:"]
     lines += [f"  {name}(T)  {words}" for name, (words, _) in TENSOR_FUNCTIONS.items()]

@@ -12,7 +12,7 @@ from buda_emu.support.errors import HostError
 
 
 def _breakpoint_answer(point: Breakpoint) -> Answer:
-    """Answer with a breakpoint that was set or changed."""
+    """Return the answer of a command that set or changed a breakpoint."""
     kind = "breakpoint"
     if point.log:
         kind = "log point"
@@ -27,8 +27,8 @@ def _breakpoint_answer(point: Breakpoint) -> Answer:
 
 
 def _set_break(console: Console, text: str, *, temporary: bool = False, log: str = "") -> Answer:
-    """Set a breakpoint from `WHERE if CONDITION`, each part of which may be missing; without both, at the current
-    place."""
+    """Set a breakpoint from `WHERE if CONDITION`, each part of which may be missing (without both, at the current
+    place), and return the answer. `log` is the text of a log point."""
     location = text
     condition = ""
     if text == "if" or text.startswith("if "):
@@ -99,7 +99,7 @@ def ignore(console: Console, text: str) -> Answer:
 
 
 def _parse_breakpoints(console: Console, text: str) -> list[Breakpoint]:
-    """Return the breakpoints whose numbers the text lists, or all of them for an empty text."""
+    """Return the breakpoints whose numbers the text lists, or all of them for an empty text. Raises HostError."""
     points = console.run.breakpoints
     if not text:
         return list(points.items.values())
@@ -130,9 +130,9 @@ def enable(console: Console, text: str) -> Answer:
     return inspection.list_breakpoints(console.run)
 
 
-def _go(console: Console, kind: Kind, text: str) -> Answer:
-    """Run forward by a number of steps; inside of an op `step` and `next` go from unit to unit, and other kinds leave
-    it."""
+def _go_or_move_inside(console: Console, kind: Kind, text: str) -> Answer:
+    """Run forward by the number of steps in `text`, 1 without one. While the user is inside of an op, `step` and `next`
+    move between its unit steps, and other kinds leave the op first."""
     times = parse_count(text, 1)
     if console.inner is None:
         return console.go(kind, times)
@@ -146,7 +146,7 @@ def step(console: Console, text: str) -> Answer:
     """Run to the next instruction, or the N-th; an epoch that runs is run to its end. Inside of an op (`into`): the
     next unit.
     """
-    return _go(console, "step", text)
+    return _go_or_move_inside(console, "step", text)
 
 
 @command("next [N]", "next", "going", aliases=("n",), repeats=True)
@@ -154,19 +154,19 @@ def next_op(console: Console, text: str) -> Answer:
     """Run to the next op, or the N-th; outside of epochs to the next instruction. Inside of an op (`into`): the next
     unit.
     """
-    return _go(console, "next", text)
+    return _go_or_move_inside(console, "next", text)
 
 
 @command("input [N]", "input 2", "going", repeats=True)
 def next_input(console: Console, text: str) -> Answer:
     """Run to the first op of the next input of an epoch, or the N-th."""
-    return _go(console, "input", text)
+    return _go_or_move_inside(console, "input", text)
 
 
 @command("epoch [N]", "epoch", "going", repeats=True)
 def next_epoch(console: Console, text: str) -> Answer:
     """Run to the first op of the next epoch, or the N-th."""
-    return _go(console, "epoch", text)
+    return _go_or_move_inside(console, "epoch", text)
 
 
 @command("continue [N]", "continue", "going", aliases=("c", "cont"), repeats=True)

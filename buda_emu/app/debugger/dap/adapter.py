@@ -82,7 +82,7 @@ class Channel:
 
     def read(self) -> Message | None:
         """Return the next message, or None at the end of the stream. Raises MalformedError."""
-        length = self._length()
+        length = self._read_length()
         if length is None:
             return None
         body = self._source.read(length)
@@ -96,8 +96,9 @@ class Channel:
             raise MalformedError("a message that is not a JSON object")
         return cast("Message", message)
 
-    def _length(self) -> int | None:
-        """Read a header and return the length of the body, or None at the end of the stream. Raises MalformedError."""
+    def _read_length(self) -> int | None:
+        """Read a header and return the length of the body that follows, or None at the end of the stream. Raises
+        MalformedError, also for more bytes than a sender without the token may send."""
         try:
             header = read_header(self._source)
         except FrameError as error:
@@ -110,7 +111,7 @@ class Channel:
         return header.length
 
     def write(self, message: Message) -> None:
-        """Send a message with its number. Where the other side no longer listens, `open` becomes False."""
+        """Send a message with the next number. If the other end of the stream is closed, set `open` to False."""
         with self._lock:
             self._sequence += 1
             body = json.dumps({"seq": self._sequence, **message}, allow_nan=False).encode()
@@ -121,11 +122,11 @@ class Channel:
                 self.open = False
 
     def event(self, name: str, **body: Any) -> None:
-        """Send an event."""
+        """Send an event of this name, with the given fields in its body."""
         self.write({"type": "event", "event": name, "body": body})
 
     def answer(self, request: Message, body: Message | None = None, error: str = "") -> None:
-        """Send the response to a request, with its body, or the reason why it failed."""
+        """Send the response to a request: with `body`, or, if there is an error, the reason why it failed."""
         content: Message = {
             "type": "response",
             "request_seq": request["seq"],
@@ -230,11 +231,11 @@ class Adapter:
             raise HostError("launch: something is debugged already; restart, or connect again")
         self._session = session
         session.engine.pending = lambda: self._waiting > 0
-        session.breakpoints.on_log = self._log
+        session.breakpoints.on_log = self._send_log
         self.console = Console(session)
 
     def serve(self) -> None:
-        """Execute requests until the session is over."""
+        """Execute requests until the session is over, then close the debugged program."""
         reader = Thread(target=self._read, name="buda-emu dap", daemon=True)
         reader.start()
         try:
@@ -249,7 +250,8 @@ class Adapter:
 
     # ---------------------------------------------------------------------------------------------- reading thread
     def _read(self) -> None:
-        """Read messages until the stream ends, and then interrupt the run."""
+        """Read and queue messages until the stream ends; then interrupt the run and let `serve` end. Runs on a thread
+        of its own."""
         try:
             while True:
                 try:
@@ -261,7 +263,7 @@ class Adapter:
                     continue
                 if message is None:
                     break
-                self._take(message)
+                self._queue_request(message)
         except (OSError, ValueError):
             pass
         self._on_departure()
@@ -271,8 +273,9 @@ class Adapter:
         if self._session is not None:
             self._session.interrupt()
 
-    def _take(self, message: Message) -> None:
-        """Queue a request, and interrupt the run where that is to let it through."""
+    def _queue_request(self, message: Message) -> None:
+        """Queue a request for the serving thread, and interrupt a program that runs, so that the request is served
+        soon. A `cancel` is served at once; other messages are dropped."""
         if message.get("type") in ("response", "event"):
             return
         if not is_request(message):
@@ -289,7 +292,8 @@ class Adapter:
             self._session.interrupt()
 
     def _cancel(self, message: Message) -> None:
-        """Remember that a request is cancelled; it fails when its turn comes."""
+        """Remember that the request which `cancel` names is cancelled, so that it fails when its turn comes, and
+        answer."""
         arguments: Message = message.get("arguments") or {}
         if isinstance(arguments.get("requestId"), int):
             self._cancelled.add(arguments["requestId"])
@@ -297,7 +301,8 @@ class Adapter:
 
     # ------------------------------------------------------------------------------------------- serving thread
     def _serve_one(self, message: Message) -> None:
-        """Execute a request and send its response, then do what the request begins."""
+        """Execute a request and send its response, then call `then`, by which a handler begins a move after the
+        response."""
         with self._lock:
             self._waiting -= 1
         self.then = None
@@ -315,7 +320,7 @@ class Adapter:
             self._require_admission(message)
             body = handler(self, message.get("arguments") or {})
         except Exception as error:  # noqa: BLE001 - no request may end the session
-            self.channel.answer(message, error=self._refusal(command, error))
+            self.channel.answer(message, error=self._error_text(command, error))
             return
         self.channel.answer(message, body or {})
         self._over = command in _ENDS
@@ -325,10 +330,10 @@ class Adapter:
         try:
             then()
         except Exception as error:  # noqa: BLE001 - nor what follows a request
-            self.channel.event("output", category="stderr", output=f"{self._refusal(command, error)}\n")
+            self.channel.event("output", category="stderr", output=f"{self._error_text(command, error)}\n")
 
-    def _refusal(self, command: str, error: Exception) -> str:
-        """Return the text for an error. A bug also prints its traceback to standard error."""
+    def _error_text(self, command: str, error: Exception) -> str:
+        """Return the text that an editor shows for an error. A bug also prints its traceback to standard error."""
         if isinstance(error, BudaError) and error.exit_code != Exit.INTERNAL:
             return str(error)
         if isinstance(error, OSError):
@@ -343,8 +348,8 @@ class Adapter:
         return f"{command}: internal error: this is a bug of buda-emu {__version__}, please report it ({error!r})"
 
     def _require_admission(self, message: Message) -> None:
-        """Raise HostError for a request that a connection without the token may not send. A wrong token ends the
-        connection."""
+        """Raise HostError for a request that a connection without the token may not send. A `launch` with the token
+        admits the connection; one with a wrong token ends it."""
         command = message["command"]
         if self._gate is None:
             return
@@ -363,15 +368,18 @@ class Adapter:
 
     # ---------------------------------------------------------------------------------------------- running
     def go(self, kind: Kind) -> None:
-        """Run the program after the response, then report where it stopped."""
+        """Plan a forward move of this kind for after the response to the current request; the editor is told where it
+        stopped."""
         self.then = lambda: self._run(lambda: self.session.go(kind), forward=True)
 
     def go_elsewhere(self, move: Callable[[], Stop]) -> None:
-        """Make another move, such as one backward, after the response, then report where it led."""
+        """Plan another move, such as one backward, for after the response to the current request; the editor is told
+        where it led."""
         self.then = lambda: self._run(move, forward=False)
 
     def _run(self, move: Callable[[], Stop], *, forward: bool) -> None:
-        """Make a move and report the stop. A forward move that other requests interrupt is resumed after them."""
+        """Make a move and report the stop. While a forward move runs, requests that come interrupt it, are served, and
+        it goes on."""
         self.drop_references()
         self.paused = False
         self.running = True
@@ -385,7 +393,7 @@ class Adapter:
                     break
                 stop = self.session.resume()
         except Exception as error:  # noqa: BLE001 - no move may end the session
-            self.channel.event("output", category="stderr", output=f"{self._refusal('run', error)}\n")
+            self.channel.event("output", category="stderr", output=f"{self._error_text('run', error)}\n")
             stop = self.session.stop
         finally:
             self.running = self._interruptible = False
@@ -406,7 +414,7 @@ class Adapter:
                 self._serve_one(message)
 
     def send_stop(self, stop: Stop) -> None:
-        """Send the event of a stop, or those of the end."""
+        """Tell the editor that the program has stopped, or that the session has ended."""
         if stop.reason == "error":
             self.channel.event("output", category="stderr", output=f"{stop.error}\n")
         if self._ends_session(stop):
@@ -452,8 +460,8 @@ class Adapter:
             return "all programs have run"
         return stop.text
 
-    def _log(self, text: str) -> None:
-        """Send the text of a log point."""
+    def _send_log(self, text: str) -> None:
+        """Send the text of a log point to the editor's console."""
         self.channel.event("output", category="console", output=f"{text}\n")
 
     def chip(self) -> int:
@@ -480,28 +488,30 @@ class Adapter:
         return {"name": name, "path": os.path.abspath(session.netlist.path)}  # noqa: PTH100
 
     def tensor(self, reference: str) -> TensorValue:
-        """Return a tensor at the current stop; looked up once. Raises HostError."""
+        """Return the tensor that a reference of expressions names, at the current stop. It is remembered until the next
+        stop or change. Raises HostError."""
         if reference not in self._tensors:
             self._tensors[reference] = self.session.tensor(reference)
         return self._tensors[reference]
 
     def drop_references(self) -> None:
-        """Invalidate references to variables, because the run stands elsewhere."""
+        """Invalidate the references to variables and the remembered tensors, because the run stands elsewhere."""
         self.handles.clear()
         self._tensors.clear()
 
     def announce_change(self) -> None:
-        """Look values up anew, and tell the editor that those on display have changed."""
+        """Drop remembered tensors after a change by the user, and tell the editor to read the variables on display
+        again."""
         self._tensors.clear()
         if self.client.get("supportsInvalidatedEvent"):
             self.run_after_answer(lambda: self.channel.event("invalidated", areas=["variables"]))
 
     def run_after_answer(self, act: Callable[[], None]) -> None:
-        """Add a step after the response, behind those that are planned already."""
+        """Call `act` after the response to the current request, behind what is planned already."""
         before = self.then
 
         def both() -> None:
-            """Do what an earlier request left to be done after its answer, then `act`."""
+            """Do what was planned before, then `act`."""
             if before is not None:
                 before()
             act()
@@ -509,8 +519,8 @@ class Adapter:
         self.then = both
 
     def handle(self, children: Callable[[int, int], list[Message]]) -> int:
-        """Return a variablesReference. `children(first, count)` returns the variables below it; a count of 0 means
-        all."""
+        """Return a new variablesReference, by which the editor asks for the variables below one. `children(first,
+        count)` returns them; a count of 0 means all."""
         self.handles.append(children)
         return len(self.handles)
 
@@ -522,7 +532,8 @@ MOVES: Final = frozenset(
 
 
 def integer_argument(arguments: Message, name: str, default: int | None = None, *, least: int | None = None) -> int:
-    """Return an argument of a request. Raises HostError for one that is no integer, or less than `least`."""
+    """Return the argument `name` of a request, `default` if it is absent. Raises HostError for one that is no integer,
+    or less than `least`."""
     argument: Any = arguments.get(name, default)
     if not isinstance(argument, int) or isinstance(argument, bool):
         raise HostError(f"{name} has to be an integer")

@@ -42,7 +42,7 @@ def queue_variable(adapter: Adapter, queue: Queue) -> Message:
             {"name": name, "value": str(value), "type": "pointer", "variablesReference": 0, **_READ_ONLY}
             for name, value in pointers
         ]
-        for slot in _page(slots, first, count):
+        for slot in _rows_of_page(slots, first, count):
             rows.append(tensor_variable(adapter, f"[{slot}]", f"queue:'{queue.name}'[{slot}]"))
         return rows
 
@@ -56,7 +56,7 @@ def queue_variable(adapter: Adapter, queue: Queue) -> Message:
     }
 
 
-def _page(rows: Sequence[T], first: int, count: int) -> Sequence[T]:
+def _rows_of_page(rows: Sequence[T], first: int, count: int) -> Sequence[T]:
     """Return `count` rows from number `first` on; a count of 0 means all rows, whatever `first` is."""
     if count:
         return rows[first : first + count]
@@ -77,7 +77,7 @@ def tensor_variable(adapter: Adapter, name: str, reference: str) -> Message:
         "evaluateName": reference,
         "memoryReference": reference,
         "indexedVariables": len(tensor.tiles),
-        "variablesReference": adapter.handle(lambda first, count: _tiles(adapter, reference, first, count)),
+        "variablesReference": adapter.handle(lambda first, count: _tile_variables(adapter, reference, first, count)),
     }
 
 
@@ -86,11 +86,11 @@ def tensor_text(tensor: TensorValue) -> str:
     return summary(tensor).partition(": ")[2]
 
 
-def _tiles(adapter: Adapter, reference: str, first: int, count: int) -> list[Message]:
-    """Return variables for `count` tiles of a tensor from number `first` on."""
+def _tile_variables(adapter: Adapter, reference: str, first: int, count: int) -> list[Message]:
+    """Return variables for `count` tiles of a tensor from number `first` on; a count of 0 means all."""
     tensor = adapter.tensor(reference)
     _, rows, columns = tensor.shape
-    numbers = _page(range(len(tensor.tiles)), first, count)
+    numbers = _rows_of_page(range(len(tensor.tiles)), first, count)
     places = ((number // (rows * columns), number // columns % rows, number % columns) for number in numbers)
     return [tile_variable(adapter, reference, place) for place in places]
 
@@ -108,13 +108,13 @@ def tile_variable(adapter: Adapter, reference: str, place: tuple[int, int, int])
         "indexedVariables": height,
         "evaluateName": f"{reference} {name}",
         "variablesReference": adapter.handle(
-            lambda first, count: _rows(adapter.tensor(reference), number, first, count)
+            lambda first, count: _row_variables(adapter.tensor(reference), number, first, count)
         ),
     }
 
 
-def _rows(tensor: TensorValue, number: int, first: int, count: int) -> list[Message]:
-    """Return variables for `count` rows of a tile from row `first` on."""
+def _row_variables(tensor: TensorValue, number: int, first: int, count: int) -> list[Message]:
+    """Return variables for `count` rows of tile `number` from row `first` on; a count of 0 means all."""
     height, width = tensor.tile_dim
     values = tensor.tiles[number].reshape(32, 32)[:height, :width].tolist()
     last = first + count if count else height
@@ -143,13 +143,13 @@ def op_children(adapter: Adapter, name: str) -> list[Message]:
 
 
 def _reference_to(session: Session, name: str) -> str:
-    """Return the reference of expressions to a queue or op of the running epoch."""
+    """Return the text by which expressions refer to a queue or op of the netlist, such as `op:'exp'`."""
     kind = "queue" if name in session.netlist.queues else "op"
     return f"{kind}:'{name}'"
 
 
 def values_children(adapter: Adapter) -> list[Message]:
-    """Return variables for what the epoch read, and what its ops gave, in this input."""
+    """Return variables for the entries that the epoch has read, and the results of its ops, for the current input."""
     session = adapter.session
     return [tensor_variable(adapter, name, _reference_to(session, name)) for name in list(session.engine.values)]
 
@@ -171,12 +171,12 @@ def frames_of(adapter: Adapter, chip: int) -> list[Message]:
     source = adapter.source()
     if engine.instruction_now is None or not engine.program:
         texts = {"start": "before the first program", "end": "all programs have run"}
-        return [_frame(chip, 0, texts.get(adapter.session.stop.reason, "between programs"), source, 1)]
+        return [_frame_message(chip, 0, texts.get(adapter.session.stop.reason, "between programs"), source, 1)]
     frames = [*_epoch_frames(adapter.session, chip)]
     place = engine.call(engine.place)
     loops = "".join(f", round {loop.round} of {loop.rounds}" for loop in place.rounds)
     frames.append((f"{engine.program} [{engine.index}]{loops}", place.line))
-    return [_frame(chip, level, name, source, line) for level, (name, line) in enumerate(frames)]
+    return [_frame_message(chip, level, name, source, line) for level, (name, line) in enumerate(frames)]
 
 
 def _epoch_frames(session: Session, chip: int) -> Iterator[tuple[str, int]]:
@@ -193,7 +193,7 @@ def _epoch_frames(session: Session, chip: int) -> Iterator[tuple[str, int]]:
             yield f"epoch {name}, input {input_number} of {engine.input_count}", graph.at().line
 
 
-def _frame(chip: int, level: int, name: str, source: Message, line: int) -> Message:
+def _frame_message(chip: int, level: int, name: str, source: Message, line: int) -> Message:
     """Return a frame of the protocol at one level of a chip."""
     return {"id": chip * _FRAMES + level + 1, "name": name, "line": line, "column": 1, "source": source}
 
@@ -223,22 +223,22 @@ def scopes(adapter: Adapter, arguments: Message) -> Message:
     scope_list: list[Message] = []
     op = session.engine.op_now
     if op is not None and (frame - 1) % _FRAMES == 0 and op.target_device == chip:
-        scope_list.append(_scope(adapter, f"op {op.name}", lambda _first, _count: op_children(adapter, op.name)))
+        scope_list.append(_scope_message(adapter, f"op {op.name}", lambda _first, _count: op_children(adapter, op.name)))
     if session.engine.graphs:
-        scope_list.append(_scope(adapter, "values of this input", lambda _first, _count: values_children(adapter)))
-    scope_list.append(_scope(adapter, "variables", lambda _first, _count: _variables(session)))
-    queues = _scope(adapter, "queues", lambda first, count: _queues(adapter, chip, first, count), expensive=True)
+        scope_list.append(_scope_message(adapter, "values of this input", lambda _first, _count: values_children(adapter)))
+    scope_list.append(_scope_message(adapter, "variables", lambda _first, _count: _program_variables(session)))
+    queues = _scope_message(adapter, "queues", lambda first, count: _queue_variables(adapter, chip, first, count), expensive=True)
     scope_list.append(queues)
     return {"scopes": scope_list}
 
 
-def _scope(adapter: Adapter, name: str, children: Children, *, expensive: bool = False) -> Message:
-    """Return a scope of the protocol, whose variables are found when the editor asks for them."""
+def _scope_message(adapter: Adapter, name: str, children: Children, *, expensive: bool = False) -> Message:
+    """Return a scope of the protocol; `children` makes its variables when the editor asks for them."""
     return {"name": name, "variablesReference": adapter.handle(children), "expensive": expensive}
 
 
-def _variables(session: Session) -> list[Message]:
-    """Return variables for those of the running program."""
+def _program_variables(session: Session) -> list[Message]:
+    """Return the protocol's variables for the `$` variables of the running program; none between programs."""
     variables = session.engine.variables
     if variables is None:
         return []
@@ -248,14 +248,15 @@ def _variables(session: Session) -> list[Message]:
     ]
 
 
-def _queues(adapter: Adapter, chip: int, first: int, count: int) -> list[Message]:
-    """Return variables for `count` queues of a chip from number `first` on."""
+def _queue_variables(adapter: Adapter, chip: int, first: int, count: int) -> list[Message]:
+    """Return variables for `count` queues of a chip from number `first` on; a count of 0 means all."""
     queues = [queue for queue in adapter.session.netlist.queues.values() if queue.target_device == chip]
-    return [queue_variable(adapter, queue) for queue in _page(queues, first, count)]
+    return [queue_variable(adapter, queue) for queue in _rows_of_page(queues, first, count)]
 
 
 def _children_of(adapter: Adapter, arguments: Message) -> Children:
-    """Return the function that lists what is below a variablesReference. Raises HostError."""
+    """Return the function that lists the variables below the request's variablesReference. Raises HostError for one of
+    an earlier stop."""
     reference = integer_argument(arguments, "variablesReference")
     if not 1 <= reference <= len(adapter.handles):
         raise HostError(f"there is no variablesReference {reference}: it was of an earlier stop")
@@ -292,7 +293,8 @@ def set_expression(adapter: Adapter, arguments: Message) -> Message:
 
 
 def _assign(adapter: Adapter, target: str, text: str) -> Message:
-    """Assign a number or the array of a file, and return what the machine then holds."""
+    """Assign a number, or the array of a .npy file, to a `$` variable, a tensor or a tile, and return the protocol's
+    answer with the value that the machine then holds. Raises HostError."""
     if target.startswith("$"):
         assign_variable(adapter.session, target, text)
     else:
@@ -343,7 +345,8 @@ def _as_result(variable: Message) -> Message:
 
 
 def _run_command(adapter: Adapter, line: str) -> Message:
-    """Execute a command of the console, and report the stop or the change that it caused."""
+    """Execute a command of the console and return its text as the result of an expression. If it moved the run or
+    changed data, the editor is told after the response. Raises HostError for a move while the program runs."""
     session = adapter.session
     before = session.stop
     words = line.split()

@@ -31,7 +31,9 @@ _KERNEL_PLACES = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "
 
 
 def _replace_breakpoints(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any], Breakpoint]) -> Message:
-    """Replace all breakpoints of one kind of request, and return the protocol's description of the new ones."""
+    """Replace the breakpoints that earlier requests of this kind set by those that `make` sets for the items, and
+    return the protocol's description of the new ones. An item for which `make` raises HostError is described as not
+    verified."""
     points = adapter.session.breakpoints.items
     for number in adapter.by_source.pop(kind, []):
         points.pop(number, None)
@@ -155,7 +157,8 @@ def set_exception_breakpoints(adapter: Adapter, arguments: Message) -> Message:
 
 
 def _filter_answer(name: str) -> Message:
-    """Return the protocol's description of a filter that the editor has set."""
+    """Return the protocol's description of an exception filter that the editor has set; not verified for an unknown
+    one."""
     filters = (ERROR_FILTER, *NAN_FILTERS)
     if name in filters:
         return {"verified": True}
@@ -230,10 +233,10 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
     precision = find_precision(str(arguments.get("precision", "format")))
     if precision is None:
         raise HostError(f"launch: precision is one of {', '.join(PRECISIONS)}")
-    programs = _list_of_strings(arguments, "programs")
-    parameters = _parameters(arguments)
-    inputs = _string(arguments, "inputs")
-    arch = _string(arguments, "arch")
+    programs = _strings_argument(arguments, "programs")
+    parameters = _parameters_argument(arguments)
+    inputs = _string_argument(arguments, "inputs")
+    arch = _string_argument(arguments, "arch")
     seed = integer_argument(arguments, "seed", 0, least=0)
     threads = integer_argument(arguments, "threads", usable_processors(), least=1)
     _require_regular_file(path)
@@ -253,7 +256,7 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
     return {}
 
 
-def _string(arguments: Message, name: str) -> str | None:
+def _string_argument(arguments: Message, name: str) -> str | None:
     """Return an optional argument of `launch`, None if it is absent. Raises HostError for one that is no string."""
     value: Any = arguments.get(name)
     if value is not None and not isinstance(value, str):
@@ -261,7 +264,7 @@ def _string(arguments: Message, name: str) -> str | None:
     return value
 
 
-def _list_of_strings(arguments: Message, name: str) -> list[str]:
+def _strings_argument(arguments: Message, name: str) -> list[str]:
     """Return an optional argument of `launch`, [] if it is absent. Raises HostError for one that is no list of
     strings."""
     values: Any = arguments.get(name)
@@ -272,7 +275,7 @@ def _list_of_strings(arguments: Message, name: str) -> list[str]:
     return cast("list[str]", values)
 
 
-def _parameters(arguments: Message) -> dict[str, str]:
+def _parameters_argument(arguments: Message) -> dict[str, str]:
     """Return the values of program parameters by name, in which the `$` may be left out. Raises HostError for an
     argument that is no object, and for a value that is neither a text nor an integer."""
     values: Any = arguments.get("parameters")
@@ -287,8 +290,9 @@ def _parameters(arguments: Message) -> dict[str, str]:
 
 
 def _require_regular_file(path: str) -> None:
-    """Raises HostError for a pipe or a device, and for a file of the kernel, such as `/proc/kmsg`: to open or read it
-    may take for ever, and no other request is served meanwhile. What is not there is told by whoever opens it."""
+    """Raise HostError for a pipe or a device, and for a file of the kernel, such as `/proc/kmsg`: to open or read it
+    may take for ever, and no other request is served meanwhile. A missing file passes, since opening it reports
+    that."""
     try:
         status = Path(path).stat()
         is_of_kernel = status.st_dev in _kernel_file_systems()
@@ -299,7 +303,7 @@ def _require_regular_file(path: str) -> None:
 
 
 def _kernel_file_systems() -> set[int]:
-    """Return the numbers of the file systems whose files are made by the kernel when they are read."""
+    """Return the device numbers (st_dev) of the file systems whose files are made by the kernel when they are read."""
     devices: set[int] = set()
     for place in _KERNEL_PLACES:
         with suppress(OSError):

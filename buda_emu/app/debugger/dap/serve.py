@@ -46,17 +46,14 @@ class Admission:
 
     def receive(self, connection: socket.socket) -> None:
         """Register a new connection. Where too many have not shown the token, close one of them, first those that have
-        not sent `initialize`.
-
-        Each has some time for its next request before that; meanwhile this waits, and later connections stay in the
-        queue of the port, in the order of their coming. So senders without the token, however many, make an editor that
-        has it wait, and do not get it closed.
-        """
+        not sent `initialize`. Each has some time for its next request before that; until one can be closed this call
+        blocks, and later connections stay in the queue of the port, in the order of their coming. So senders without
+        the token, however many, make an editor that has it wait, and do not get it closed."""
         oldest: socket.socket | None = None
         with self._changed:
             while len(self._strangers) >= MAX_STRANGERS and oldest is None:
                 moment = time.monotonic()
-                oldest = self._closable(moment)
+                oldest = self._find_closable(moment)
                 if oldest is None:
                     first_moment = min(stranger.closable_from for stranger in self._strangers.values())
                     self._changed.wait(first_moment - moment)
@@ -66,9 +63,9 @@ class Admission:
         if oldest is not None:
             hang_up(oldest)
 
-    def _closable(self, moment: float) -> socket.socket | None:
-        """Return the connection to close for another, the oldest that has not sent `initialize`, else the oldest of the
-        others; None while each has time left."""
+    def _find_closable(self, moment: float) -> socket.socket | None:
+        """Return the connection that may be closed at `moment` for a newer one: the oldest that has not sent
+        `initialize`, else the oldest that has; None while each has time left."""
         for has_initialized in (False, True):
             for connection, stranger in self._strangers.items():
                 if stranger.has_initialized == has_initialized and stranger.closable_from <= moment:
@@ -84,7 +81,7 @@ class Admission:
                 stranger.closable_from = time.monotonic() + _SECONDS_TO_LAUNCH
 
     def admit(self, connection: socket.socket, token: object) -> None:
-        """Admit the connection that shows this token. Raises HostError for a wrong token, and while another editor is
+        """Make this connection that of the editor. Raises HostError for a wrong token, and while another editor is
         connected."""
         shown = token.encode("utf-8", "surrogatepass") if isinstance(token, str) else b""
         if not hmac.compare_digest(shown, self.token.encode()):
@@ -99,7 +96,7 @@ class Admission:
             self._changed.notify_all()
 
     def release(self, connection: socket.socket) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended, so that another one can take its place."""
         with self._changed:
             self._strangers.pop(connection, None)
             self._changed.notify_all()
@@ -131,8 +128,8 @@ def serve_stdio(source: IO[bytes], sink: IO[bytes]) -> None:
 
 
 def serve_port(port: int, announce: Callable[[int, str], None]) -> None:
-    """Serve editors one after the other until Ctrl-C. `announce` receives the port (0 takes any free one) and the token
-    that `launch` must hold. Raises OSError where the port is in use."""
+    """Serve editors on a port of 127.0.0.1, one after the other, until Ctrl-C. `announce` receives the port (0 takes
+    any free one) and the token that `launch` must hold. Raises OSError where the port is in use."""
     admission = Admission()
     with socket.create_server((_LOOPBACK, port)) as server:
         announce(server.getsockname()[1], admission.token)
@@ -174,7 +171,7 @@ class _ConnectionGate:
 
 
 def _serve_connection(connection: socket.socket, admission: Admission) -> None:
-    """Serve one connection until it ends."""
+    """Serve one connection until it ends, and unregister it."""
     gate = _ConnectionGate(connection, admission)
     try:
         with suppress(OSError), connection, connection.makefile("rwb") as stream:

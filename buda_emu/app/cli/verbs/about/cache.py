@@ -43,11 +43,11 @@ class CacheFolder:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `cache`, info, warm and clear, with their arguments."""
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
-    parser.set_defaults(action=_info)
+    parser.set_defaults(action=_print_info)
     info = actions.add_parser(
         "info", help="list the caches, their folders, and what is stale (the default)", example=EXAMPLE
     )
-    info.set_defaults(action=_info)
+    info.set_defaults(action=_print_info)
     warm = actions.add_parser("warm", help="compile the kernels that netlists need", example="buda-emu cache warm")
     warm.add_argument("file", nargs="*", metavar="FILE", help="netlists; default: the examples that come along")
     warm.set_defaults(action=_warm)
@@ -64,14 +64,14 @@ def main(args: argparse.Namespace) -> int:
     return args.action(args)
 
 
-def _info(_: argparse.Namespace) -> int:
-    """Print the folders of the cache with their sizes, and which of them are stale."""
+def _print_info(_: argparse.Namespace) -> int:
+    """Print the folders of the cache with their sizes, and which of them are stale. Returns exit code 0."""
     folders = _list_folders()
     rows = [
-        (folder.kind, folder.version or "-", str(folder.files), size_text(folder.bytes), _state(folder))
+        (folder.kind, folder.version or "-", str(folder.files), size_text(folder.bytes), _describe_state(folder))
         for folder in folders
     ]
-    say(f"{_folder()}\n")
+    say(f"{_caches_folder()}\n")
     headers = ("what", "version", "files", "size", "state")
     if rows:
         say(table(headers, rows, right=(2, 3), prose=(4,)))
@@ -83,8 +83,8 @@ def _info(_: argparse.Namespace) -> int:
     return 0
 
 
-def _state(folder: CacheFolder) -> str:
-    """Return whether a folder is in use, in words."""
+def _describe_state(folder: CacheFolder) -> str:
+    """Return for a table what a folder is in use for, or that it is stale."""
     if _is_stale(folder):
         return _STALE
     states = {
@@ -96,7 +96,8 @@ def _state(folder: CacheFolder) -> str:
 
 
 def _clear(args: argparse.Namespace) -> int:
-    """Delete the folders of the cache, or only the stale ones."""
+    """Delete the folders of the cache, with --stale only the stale ones, and print how much that was. Returns exit code
+    0."""
     deleted = [folder for folder in _list_folders() if not args.stale or _is_stale(folder)]
     for folder in deleted:
         _remove(folder)
@@ -106,11 +107,12 @@ def _clear(args: argparse.Namespace) -> int:
 
 
 def _warm(args: argparse.Namespace) -> int:
-    """Compile the kernels that netlists need, and return the exit code of the first netlist that failed."""
+    """Compile the kernels that the given netlists need, by default those of the examples and of the compiler's search.
+    Returns the exit code of the first netlist that failed, else 0. Raises HostError where no kernels can be kept."""
     from buda_emu.arithmetic.jit.kernel import cache_folder
 
     if cache_folder() is None:
-        raise HostError(f"{_folder()} keeps no kernels: it cannot be written, or others can write there, too")
+        raise HostError(f"{_caches_folder()} keeps no kernels: it cannot be written, or others can write there, too")
     if args.file:
         return _warm_netlists(args.file)
     examples = [str(path) for name, path in example_paths().items() if "/" not in name]
@@ -124,7 +126,8 @@ def _warm(args: argparse.Namespace) -> int:
 
 
 def _warm_netlists(files: Sequence[str]) -> int:
-    """Run netlists, print how many kernels each added, and return the exit code of the first that failed."""
+    """Run netlists, print how many kernels were compiled for each, and return the exit code of the first that failed,
+    else 0."""
     from buda_emu.arithmetic.jit.reporting import reported_kernels
 
     code = 0
@@ -134,7 +137,7 @@ def _warm_netlists(files: Sequence[str]) -> int:
             progress.bar(number, len(files), time.perf_counter() - start, "netlists")
             before = len(compiled)
             try:
-                _run(file)
+                _run_in_every_precision(file)
             except BudaError as error:
                 complain(f"buda-emu: {file}: {error}")
                 code = code or error.exit_code
@@ -149,8 +152,8 @@ def _compiled_text(compiled: "Sequence[Compilation]") -> str:
     return f"{plural(len(compiled), 'kernel')} compiled, {seconds:.1f} s"
 
 
-def _run(file: str) -> None:
-    """Run a netlist in every precision, and model it: kernels are compiled when they are first needed."""
+def _run_in_every_precision(file: str) -> None:
+    """Run a netlist in every precision, and model its cycles, so that all kernels that it needs are compiled."""
     from buda_emu.app.api.perf import perf
     from buda_emu.app.api.run_netlist import run_netlist
 
@@ -160,8 +163,8 @@ def _run(file: str) -> None:
     perf(netlist)
 
 
-def _folder() -> Path:
-    """Return the folder that holds all caches. Raises HostError if this user has none."""
+def _caches_folder() -> Path:
+    """Return the folder that holds all caches; it may not exist. Raises HostError if this user has none."""
     try:
         return Path(own_caches())
     except RuntimeError as error:
@@ -170,14 +173,14 @@ def _folder() -> Path:
 
 def _list_folders() -> list[CacheFolder]:
     """Return the folders of the cache. Links, and folders of other programs or users, are left out."""
-    folder = _folder()
+    folder = _caches_folder()
     folders: list[CacheFolder] = []
     if not folder.is_dir():
         return []
     for path in sorted(folder.iterdir()):
         name = _FOLDER_NAME.fullmatch(path.name)
         if name is not None and is_private(path):
-            sizes = list(_sizes(path))
+            sizes = list(_file_sizes(path))
             folders.append(
                 CacheFolder(
                     path=path, kind=name[1] or name[3], version=name[2] or "", files=len(sizes), bytes=sum(sizes)
@@ -186,7 +189,7 @@ def _list_folders() -> list[CacheFolder]:
     return folders
 
 
-def _sizes(folder: Path) -> Iterator[int]:
+def _file_sizes(folder: Path) -> Iterator[int]:
     """Yield the size of every file below a folder in bytes, except for files that vanish meanwhile."""
     for path in folder.rglob("*"):
         try:

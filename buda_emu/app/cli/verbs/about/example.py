@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
     if args.name is None:
         if args.output is not None:
             raise HostError("example: --output takes the NAME of an example; without one they are listed")
-        rows = [(name, _subject(path)) for name, path in example_paths().items()]
+        rows = [(name, _first_sentence(path)) for name, path in example_paths().items()]
         say(table(("example", "what it computes"), rows, prose=(1,), whole=(0,)))
         return Exit.OK
     path = _example_path(args.name)
@@ -68,7 +68,7 @@ def _example_path(name: str) -> Path:
     return path
 
 
-def _subject(path: Path) -> str:
+def _first_sentence(path: Path) -> str:
     """Return the first sentence of the comment at the top of a netlist, as far as it stands on the first line."""
     first = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
     return first.partition(". ")[0].rstrip(".:")

@@ -46,7 +46,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _explain(text: str, separator: str) -> bool:
-    """Print the rules that a kind, an id or a word stands for, after a separator. Return whether there are any."""
+    """Print the rules that a kind, an id or a word stands for, after the text `separator`. Return whether there are
+    any; if not, print nothing."""
     kind = next((kind for kind in all_kinds() if kind.name == text), None)
     if kind is not None:
         say(separator, end="")
@@ -73,7 +74,8 @@ def _find_rule(text: str) -> "Rule | None":
 
 
 def _find_rules_with(word: str) -> "list[Rule]":
-    """Return the rules in whose text a word or a synonym of it occurs; those with it in the summary come first."""
+    """Return the rules of all kinds in whose text a word or a synonym of it occurs; those with it in the summary come
+    first. None for a word that looks like an id."""
     words = {word.lower(), *SYNONYMS.get(word.lower(), ())}
     if _ID.fullmatch(word):
         return []
@@ -84,7 +86,7 @@ def _find_rules_with(word: str) -> "list[Rule]":
 
 
 def _hint(text: str) -> str:
-    """Return a suggestion of the id that was probably meant, or ""."""
+    """Return, in parentheses, the rule id that was probably meant; "" if none is similar."""
     near = nearest(text.upper(), list(chain.from_iterable(book.rules for book in books().values())))
     return f" (did you mean {near}?)" if near else ""
 

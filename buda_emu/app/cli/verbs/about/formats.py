@@ -27,11 +27,11 @@ def main(args: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes it
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Return a row for each format, under HEADERS. Sizes are bytes of a 32x32 tile."""
-    return map(_row, FORMATS.values())
+    return map(_format_row, FORMATS.values())
 
 
-def _row(spec: FormatSpec) -> tuple[str, ...]:
-    """Return the row of one format."""
+def _format_row(spec: FormatSpec) -> tuple[str, ...]:
+    """Return the row of one format, under HEADERS."""
     bare, aligned, blackhole = (
         str(tile_bytes(spec.name, 32, 32, alignment, header))
         for alignment, header in ((32, False), (32, True), (64, True))

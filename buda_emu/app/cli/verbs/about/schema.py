@@ -54,7 +54,7 @@ VERB_SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
 """Verb (or `baseline`) -> function that returns the schema of its JSON."""
 
 
-def _run() -> Any:
+def _run_schema() -> Any:
     """Return the schema of `run --json`."""
     return schema_of(RunReport, "Results of buda-emu run --json", without=("arrays",))
 
@@ -69,7 +69,7 @@ def build_settings_schema() -> Any:
 SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "netlist": ("the netlist language: for the editor of your choice", netlist_schema),
     "check": ("check --format json", check_schema),
-    "run": ("run --json FILE", _run),
+    "run": ("run --json FILE", _run_schema),
     "test": ("test --json FILE, and report.json of test --report DIR", test_schema),
     "perf": ("perf --json FILE", perf_schema),
     "config": ("buda-emu.toml, and [tool.buda-emu] of pyproject.toml", build_settings_schema),

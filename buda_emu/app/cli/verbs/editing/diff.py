@@ -37,13 +37,13 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say(json.dumps({"schema_version": RESULT_VERSION, **asdict(difference)}, indent=1))
     else:
-        say("\n\n".join(_text(difference)))
+        say("\n\n".join(_paragraphs(difference)))
     return Exit.OK if difference.same else Exit.DIFFERS
 
 
 def _write_report(args: argparse.Namespace, difference: Difference) -> None:
-    """Write the page with both core grids and, where both can be modelled, their cycles, and the differences as JSON,
-    into a folder."""
+    """Write the page with both core grids and, if both can be modelled, their cycles, and the differences as JSON, into
+    the folder of --report."""
     old_side, new_side = (pages.Side(name, netlist_of(name, args.arch)) for name in (args.before, args.after))
     comparison = NO_COMPARISON
     if difference.cycles and not any(change.reason for change in difference.cycles):
@@ -64,8 +64,9 @@ def _write_report(args: argparse.Namespace, difference: Difference) -> None:
     announce(f"report: {args.report / 'diff.html'}")
 
 
-def _text(difference: Difference) -> list[str]:
-    """Return the paragraphs of a comparison: entries of one side, changes by subject, programs, cycles."""
+def _paragraphs(difference: Difference) -> list[str]:
+    """Return the paragraphs of a comparison: objects that only one document has, changed fields by subject, programs,
+    cycles."""
     if difference.same:
         text = f"{difference.before} and {difference.after} say the same"
         if is_image(difference.before) and is_image(difference.after):
@@ -78,11 +79,11 @@ def _text(difference: Difference) -> list[str]:
     for about, title in _ABOUT.items():
         rows = [change for change in difference.changes if change.about == about]
         if rows:
-            parts.append(f"{title}:\n{_changes(rows)}")
+            parts.append(f"{title}:\n{_changes_table(rows)}")
     for name, lines in difference.programs.items():
         parts.append("\n".join([f"program {name}:", *(f"  {line}" for line in lines)]))
     if difference.cycles:
-        parts.append(_cycles(difference.cycles))
+        parts.append(_cycles_paragraph(difference.cycles))
     return parts
 
 
@@ -93,15 +94,15 @@ def _name_paragraph(title: str, names: Iterable[tuple[str, str]]) -> Iterator[st
         yield "\n".join([f"{title}:", *lines])
 
 
-def _changes(rows: list[FieldChange]) -> str:
+def _changes_table(rows: list[FieldChange]) -> str:
     """Return a table of changed fields."""
     headers = ("what", "name", "field", "before", "after")
     cells = ((row.kind, row.name, row.field, row.before, row.after) for row in rows)
     return table(headers, cells, prose=(3, 4))
 
 
-def _cycles(rows: tuple[CycleChange, ...]) -> str:
-    """Return a table of the cycles of each program before and after, or why there is none."""
+def _cycles_paragraph(rows: tuple[CycleChange, ...]) -> str:
+    """Return a table of the cycles of each program before and after, or a sentence on why they cannot be modelled."""
     if rows[0].reason:
         return f"cycles cannot be modelled: {rows[0].reason}"
     headers = ("program", "cycles before", "after", "%")

@@ -55,7 +55,8 @@ def _print_counts(changed: int, unchanged: int, refused: int, *, dry_run: bool) 
 
 
 def _apply_change(change: TextChange, args: argparse.Namespace) -> None:
-    """Write a file in the new layout, or print what would change."""
+    """Write a file in the new layout, or print it for standard input; with --check or --diff only print what would
+    change."""
     if args.diff:
         text = unified_difference(change)
         if text:

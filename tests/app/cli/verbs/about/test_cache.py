@@ -76,7 +76,7 @@ def test_warm_goes_through_all_netlists(root: Path, tmp_path: Path, capsys: pyte
 
 def test_warm_takes_the_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ran: list[str] = []
-    monkeypatch.setattr("buda_emu.app.cli.verbs.about.cache._run", ran.append)
+    monkeypatch.setattr("buda_emu.app.cli.verbs.about.cache._run_in_every_precision", ran.append)
     assert main(["cache", "warm"]) == 0
     assert {Path(file).name for file in ran} >= {"matmul.yaml", "attention.yaml", "training.yaml"}
     assert len(capsys.readouterr().out.splitlines()) == len(ran)
