@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse folders that do not exist, and options without an effect on a test, once and before any test."""
+    """Raise UsageError, before any test, for folders that do not exist and for options without an effect on a test."""
     _require_folders(config)
     options = str(config.getoption(_OPTION))
     if not options:
@@ -78,8 +78,8 @@ def _require_folders(config: pytest.Config) -> None:
 
 
 def _require_effect(options: str) -> None:
-    """Raise HostError for options of the verb `test` that mean nothing to a test of pytest, and for a reference or a
-    file of defaults that cannot be read; otherwise as `_parse_options`."""
+    """Raise HostError for options of the verb `test` that have no effect on a test of pytest, and for a reference or a
+    file of defaults that cannot be read; ValueError for an open quote, SystemExit for an unknown option."""
     words = _command_line(options, _ANY_NETLIST)
     parser = _configured_parser(words)
     args = parser.parse_args(words)
@@ -112,8 +112,9 @@ def _spelling(parser: "ExampleParser", name: str) -> str:
 
 
 def _parse_options(options: str, name: str) -> argparse.Namespace:
-    """Parse options of the verb `test`, for the netlist `name`, with the settings of the project. Raises ValueError for
-    an open quote, SystemExit as argparse does, and OSError and HostError for settings that cannot be read."""
+    """Parse options of the verb `test`, for the netlist `name`, with the settings of the project as defaults. Raises
+    ValueError for an open quote, SystemExit for an unknown option, and OSError and HostError for settings that cannot
+    be read."""
     words = _command_line(options, name)
     return _configured_parser(words).parse_args(words)
 
@@ -213,8 +214,8 @@ class NetlistItem(pytest.Item):
         return _shown_name(file), line, name
 
     def runtest(self) -> None:
-        """Test the netlist with the settings of the project and the options of `--buda-emu`. Raises
-        NetlistFailureError."""
+        """Test the netlist with the settings of the project and the options of `--buda-emu`. Raises NetlistFailureError
+        if it does not pass, and pytest's Skipped if it is skipped."""
         from buda_emu.testing.verify.runs.run_case import run_case
 
         result = run_case(self._case())

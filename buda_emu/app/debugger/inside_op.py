@@ -63,7 +63,7 @@ class RecordingUnits(ReferenceUnits):
     steps: list[UnitStep] = field(default_factory=list[UnitStep])
 
     def _note(self, unit: str, action: str, format: str, image: U32) -> None:
-        """Record an image of one tile; images of several tiles are left out. Raises UnsupportedError beyond
+        """Record the image of one tile as a step; several tiles are left out. Raises UnsupportedError beyond
         MAX_STEPS."""
         if len(self.steps) >= MAX_STEPS:
             raise UnsupportedError(f"more than {MAX_STEPS} steps in one tile: they are not all written down")
@@ -91,7 +91,7 @@ class RecordingUnits(ReferenceUnits):
         return image
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """Multiply as `Units.multiply` does, phase by phase, and record each phase."""
+        """Multiply element by element, to the bits of the base class but phase by phase, and record each phase."""
         if REGISTERS[register] is None:
             image = super().multiply(a, b, register, mode, fidelity, dst)
             self._note("matrix unit", f"ELWMUL, all phases of {fidelity}", mode, image)
@@ -103,8 +103,9 @@ class RecordingUnits(ReferenceUnits):
         return result
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """Multiply as `Units.matmul` does, inner tile by inner tile, and phase by phase where the core runs phases one
-        after the other."""
+        """Multiply the tiles of Dst numbered `items`, to the bits of the base class but inner tile by inner tile, and
+        phase by phase on chips that run phases one after the other; record operands and sums. A product with spills is
+        recorded as a whole by the base class."""
         operands, product, mode, k, spill, fresh = block
         if spill is not None or REGISTERS[operands[0].register] is None:
             super().matmul(dst, items, block)
@@ -159,7 +160,7 @@ class RecordingUnits(ReferenceUnits):
         return words
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """Pack as `Units.pack` does, and record Dst as the packer finds it and the tile that it leaves in L1."""
+        """Pack as the base class does, and record Dst as the packer finds it and the tile that it leaves in L1."""
         self._note("Dst", "as the packer reads it", to.mode, dst)
         packed = super().pack(dst, to, out)
         relu = " with relu" if to.relu else ""
@@ -173,7 +174,7 @@ class RecordingUnits(ReferenceUnits):
         return total
 
     def _note_pack(self, action: str, bits: Bits) -> None:
-        """Record one packed tile with its shared exponents; several tiles are left out."""
+        """Record one packed tile with its shared exponents (of block formats) as a step; several tiles are left out."""
         rows = bits.rows()
         if len(rows) == 1:
             words = rows.datums[0].reshape(32, 32).astype(np.uint32)
@@ -251,7 +252,8 @@ def _tile_number(op: Op, tiles: int, tile: tuple[int, int, int]) -> int:
 
 
 def _operand_bits(run: Session, name: str) -> Bits:
-    """Return the operand that the op reads, as the machine holds it: Bits [1, tiles]."""
+    """Return an operand of an op (a queue or op by name) as the machine has it in the running input: Bits [1, tiles].
+    Raises HostError for an op that has not run yet in this input."""
     values = run.engine.values.get(name)
     source: object = run.netlist.queues.get(name)
     if values is None and isinstance(source, Queue) and not source.host_fed:  # what the epoch has just pushed

@@ -74,16 +74,17 @@ class _Provenance:
         self._open: list[tuple[int, Chunk, int]] = []
 
     def trace(self, queue: str, slot: int, before: Position) -> list[EntryVersion]:
-        """Return the version of the entry that was current before a position, and all that it was computed from."""
-        self._number(queue, slot, before)
+        """Return the version of an entry that was current before a position, then all versions that it was computed
+        from; at most about MAX_ENTRIES."""
+        self._version_index(queue, slot, before)
         while self._open and len(self.entries) < MAX_ENTRIES:
             number, chunk, input_number = self._open.pop(0)
             entry = self.entries[number]
-            reads, through = self._sources(self._ops[entry.op], chunk, input_number)
+            reads, through = self._find_sources(self._ops[entry.op], chunk, input_number)
             begun = Position(chunk.instruction, chunk.first + input_number)
             if self._adds_up(entry) and entry.queue not in chunk.anew:
                 reads.append((entry.queue, entry.slot))
-            read_numbers = tuple(self._number(name, at, begun) for name, at in dict.fromkeys(reads))
+            read_numbers = tuple(self._version_index(name, at, begun) for name, at in dict.fromkeys(reads))
             self.entries[number] = EntryVersion(
                 queue=entry.queue,
                 slot=entry.slot,
@@ -95,13 +96,13 @@ class _Provenance:
         return self.entries
 
     def _adds_up(self, entry: EntryVersion) -> bool:
-        """Return whether the op adds to what the ram held."""
+        """Return whether the op that wrote a version added to what the ram held before."""
         queue = self._netlist.queues[entry.queue]
         return queue.is_ram and self._ops[entry.op].gradient_op
 
-    def _number(self, queue: str, slot: int, before: Position) -> int:
-        """Return the index of the entry's version before a position; a new version is appended, and queued for the
-        search if an op wrote it."""
+    def _version_index(self, queue: str, slot: int, before: Position) -> int:
+        """Return the index of the entry's version that was current before a position; a new version is appended, and
+        queued for the search if an op wrote it."""
         entries = self._engine.sharing(queue, slot)
         writer = self._log.writer(entries, before) if entries else None
         position = None
@@ -129,9 +130,9 @@ class _Provenance:
             self._open.append((number, writer[0], writer[1]))
         return number
 
-    def _sources(self, op: Op, chunk: Chunk, input_number: int) -> tuple[list[tuple[str, int]], tuple[str, ...]]:
-        """Return the entries that an op's result was computed from in one input of a chunk, and the ops in between,
-        itself the last."""
+    def _find_sources(self, op: Op, chunk: Chunk, input_number: int) -> tuple[list[tuple[str, int]], tuple[str, ...]]:
+        """Return the entries, as (queue, slot), that an op's result was computed from in input `input_number` of a
+        chunk, and the ops in between in the order of the epoch, the op itself among them."""
         topo = self._engine.topology(op.graph)
         inside = {op_inside.name for op_inside in topo.ops}
         reads: dict[tuple[str, int], None] = {}
@@ -164,8 +165,8 @@ def trace_provenance(engine: Engine, names: Names, queue: str, slot: int) -> lis
 def chain_lines(
     entries: list[EntryVersion], number: int = 0, depth: int = 0, printed: set[int] | None = None
 ) -> Iterator[str]:
-    """Yield version `number` and, indented below it, the versions that it was computed from, down to MAX_DEPTH.
-    `printed` are the numbers of the versions printed so far; they are only referred to."""
+    """Yield a line on version `number` and, indented below it, lines on the versions that it was computed from, down to
+    MAX_DEPTH. What a version in `printed` was computed from is not repeated."""
     if printed is None:
         printed = set()
     entry = entries[number]
@@ -184,7 +185,7 @@ def chain_lines(
 
 
 def _writer_text(entry: EntryVersion) -> str:
-    """Return who wrote a version of an entry, through which ops, and when."""
+    """Return text on who wrote a version of an entry, through which ops, and when."""
     if entry.forgotten:
         return "was written longer ago than is remembered"
     if entry.position is None:
@@ -228,7 +229,7 @@ def describe_place(run: Session) -> Answer:
 
 
 def _describe_place(run: Session) -> Answer:
-    """Describe the current place; for `Engine.call`, while no program runs."""
+    """Describe the current place (`describe_place`). Called on the program's thread by `Engine.call`."""
     engine = run.engine
     stop = run.stop
     data: dict[str, Any] = {
@@ -278,7 +279,7 @@ def _op_line(run: Session, op: Op) -> str:
 
 
 def _stored_note(run: Session) -> str:
-    """Return a remark for the moment at which the results of the input are stored, else ""."""
+    """Return a remark if the run stands where the results of the input have been stored, else ""."""
     if run.stop.position.step == STORED and run.stop.reason != "error":
         return ", its results are stored"
     return ""
@@ -373,7 +374,7 @@ def ops(run: Session) -> Answer:
                     "graph": op.graph,
                     "inputs": list(op.inputs),
                     "cores": _cores_data(op),
-                    "state": _state(run, number) if engine.graphs else "",
+                    "state": _op_state(run, number) if engine.graphs else "",
                     "node": run.names.nodes.get(op.name, ""),
                 }
             )
@@ -389,8 +390,9 @@ def ops(run: Session) -> Answer:
     return answer("ops", table(headers, cells), ops=rows)
 
 
-def _state(run: Session, number: int) -> str:
-    """Return whether op number `number` of the running epoch "ran" in this input, is "next", or ""."""
+def _op_state(run: Session, number: int) -> str:
+    """Return the state of op number `number` of the running epoch: "ran" if it ran in this input, "next", or "" before
+    that."""
     step = run.stop.position.step
     if step == STORED or step > 2 * number:
         return "ran"
@@ -439,7 +441,7 @@ def memory(run: Session) -> Answer:
 
 
 def list_breakpoints(run: Session) -> Answer:
-    """Answer with all breakpoints of the session."""
+    """Return an answer that lists all breakpoints of the session."""
     items = list(run.breakpoints.items.values())
     lines = [_breakpoint_line(point.as_json()) for point in items] or ["no breakpoints"]
     return answer("breakpoints", lines, breakpoints=[point.as_json() for point in items])
@@ -465,7 +467,8 @@ def _breakpoint_line(point: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------------------- where from
 def provenance(run: Session, text: str) -> Answer:
-    """Answer which op wrote an entry from which entries, back to those of the host. Raises HostError for an op."""
+    """Return an answer with which op wrote an entry from which entries, back to those of the host. Raises HostError for
+    an op."""
     tensor = run.tensor(text)
     if isinstance(tensor.of, Op) or tensor.slot is None:
         raise HostError(f"why tells of entries of queues and rams; {tensor.of.name} is an op: why QUEUE[slot]")
@@ -499,7 +502,7 @@ def graph(run: Session) -> Answer:
             cells.append(("", *_brief_extremes(tensors, name), name, "read", "", ""))
     rows: list[dict[str, Any]] = []
     for number, op in enumerate(topo.ops):
-        state = _state(run, number)
+        state = _op_state(run, number)
         mark = {"ran": "*", "next": ">"}.get(state, "")
         figures = ("", "")
         value = ""
@@ -531,8 +534,8 @@ def _running_topology(run: Session) -> Topology:
 
 
 def _current_tensors(run: Session) -> dict[str, TensorValue]:
-    """Return by name the result of each op of the running epoch in this input, and of each queue the entry read in it,
-    or the newest entry if none was read."""
+    """Return by name the results that ops of the running epoch have in this input, and for each of its queues the entry
+    that it read or, if none was read, its newest. Raises HostError where no epoch runs."""
     topo = _running_topology(run)
     queues = run.netlist.queues
     names = [*topo.reads]

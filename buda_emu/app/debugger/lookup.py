@@ -42,8 +42,8 @@ class MomentScope:
         return self.find(reference, ideal).values()
 
     def pointer(self, queue: Tensor, name: str) -> int:
-        """Return the pointer `name` (rd, wr, local or occupancy) of a queue at this moment. Raise HostError for a ram
-        and a pointer other than rd and wr."""
+        """Return the pointer `name` (rd, wr, local or occupancy) of a queue at this moment. Raise HostError for an
+        unknown queue, and for a ram if the pointer is not rd or wr."""
         channel = self.engine.channels[self.names.queue(queue.name).name]
         if isinstance(channel, Ram):
             pointers = {"rd": channel.rd, "wr": channel.wr}
@@ -108,8 +108,8 @@ class Lookup:
         return self._find(parse_tensor(text), ideal=ideal)
 
     def _find(self, reference: Tensor, *, ideal: bool) -> TensorValue:
-        """Return the tensor that a reference names at the current moment; compute the result of an op again if it is no
-        longer held."""
+        """Return the tensor that a reference names at the current moment, or with `ideal` in precision "ideal"; the
+        result of an op that is not in memory any more is computed again. Raises HostError."""
         engine = self.engine
         if ideal:
             source = self._resolve(reference)
@@ -124,14 +124,15 @@ class Lookup:
         return self._rerun(engine, source, reference)
 
     def _rerun(self, engine: Engine, op: Op, reference: Tensor) -> TensorValue:
-        """Return the last result of an op: go back to where the op ran, take it, and return to the current moment."""
+        """Compute the last result of an op again: go back to where the op ran, take the tensor, and return to the
+        current moment. Raises HostError if the op has not run yet."""
         target = self._last_run_position(engine, op)
         if target is None:
             raise HostError(f"op {op.name} has not run yet")
         return engine.look_at(target, lambda: find_tensor(engine, self.names, reference))
 
     def _last_run_position(self, engine: Engine, op: Op) -> Position | None:
-        """Return the position after the last time that an op ran before the current moment, or None."""
+        """Return the position just after the last run of an op before the current moment; None if it has not run."""
         after = 2 * engine.order(op.graph)[op.name] + 1
         position = engine.stop.position
         if position.in_epoch and op.graph in engine.graphs:
@@ -146,8 +147,8 @@ class Lookup:
 
     # ------------------------------------------------------------------------------------------- parsing of names
     def _parse_condition(self, text: str) -> Any:
-        """Parse an expression and resolve every name in it; prepares the machine of precision "ideal" where it is
-        named."""
+        """Parse an expression and check that every name in it exists; if it uses `ideal`, make the machine of precision
+        "ideal" now. Raises HostError."""
         node = parse(text)
         for call in calls_in(node):
             for argument in call.arguments:
@@ -158,7 +159,7 @@ class Lookup:
         return node
 
     def _parse_log_text(self, text: str) -> Pieces:
-        """Parse the text of a log point and resolve every name in it."""
+        """Parse the text of a log point and check that every name in it exists. Raises HostError."""
         pieces = parse_pieces(text, self._parse_condition)
         for piece in pieces:
             if isinstance(piece, Tensor):
@@ -170,7 +171,7 @@ class Lookup:
         return self.names.resolve(reference.kind, reference.name)
 
     def _scope(self, engine: Steps, moment: Moment) -> MomentScope:
-        """Return the meaning of names at an event of the run; used on the thread of the program."""
+        """Return the scope in which a breakpoint's expressions are evaluated at an event, on the program's thread."""
 
         def find(reference: Tensor, ideal: bool) -> TensorValue:
             """Return the tensor at this moment; with `ideal` from the shadow engine, which runs without rounding,

@@ -103,7 +103,8 @@ class Names:
         return source
 
     def resolve(self, kind: Literal["", "op", "queue"], name: str) -> Queue | Op:
-        """Return the op or queue of this name, or with kind "" the queue, else the op. Raises HostError."""
+        """Return the op or queue of this name; with kind "" the queue if there is one, else the op. Raises
+        HostError."""
         if kind == "op":
             return self.op(name)
         if kind == "queue":
@@ -119,7 +120,7 @@ class Names:
 
     def at_line(self, line: int) -> LineTarget:
         """Return the part of the netlist that a line belongs to; for a comment or blank line, the next part below it.
-        Raises HostError where there is none."""
+        Raises HostError if there is none, and for a line beyond the end."""
         if self.lines and line > len(self.lines):
             raise HostError(f"nothing to stop at on line {line}: the netlist has {len(self.lines)} lines")
         started = [target for target in self._line_targets if target.line <= line]
@@ -131,7 +132,8 @@ class Names:
         return below
 
     def _is_gap(self, start: int, line: int) -> bool:
-        """Return whether a line after `start` is blank or a comment, so that it belongs to the part that follows."""
+        """Return whether a line after `start`, where a part begins, is blank or a comment, so that it belongs to the
+        next part."""
         if line == start or not self.lines:
             return False
         text = self.lines[line - 1].strip()

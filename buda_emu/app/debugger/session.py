@@ -43,9 +43,9 @@ def fill_elements(
     tile: tuple[int, int, int] | None,
     of: Queue | Op,
 ) -> Any:
-    """Return all elements [t, rows, columns] of an entry or result after a write. `values` are a number, all elements,
-    or with `tile` (t, row, column) those of this tile of `before`. Raises HostError for another size, and for masked
-    arrays."""
+    """Return all elements [t, rows, columns] that an entry or result has after a write to `of`. `values` are a number
+    for every element, or all elements; with `tile` (t, row, column) they are for this tile only, and the others are
+    those of `before`. Raises HostError for another size, and for masked arrays."""
     refuse_masked_arrays(values, of.name)
     array: Any = np.asarray(values)
     if tile is not None:
@@ -69,8 +69,8 @@ class ChangeableRun(Lookup):
         return [change.text for change in self.changes if change.position <= self.stop.position]
 
     def set_variable(self, name: str, value: int) -> None:
-        """Set a variable of the running program as a varinst does: queue settings that name it follow. Raises
-        HostError."""
+        """Set a variable of the running program, with or without its `$`, as a varinst does: queue settings that name
+        it follow. Raises HostError if no program runs, or it has no such variable."""
         engine = self.engine
         if engine.variables is None:
             raise HostError("no program runs: a variable is set between two instructions of one")
@@ -81,9 +81,9 @@ class ChangeableRun(Lookup):
         self._change(f"{text} set to {value}", lambda machine: machine.set_variable(text, value))
 
     def write(self, target: str, values: object, tile: tuple[int, int, int] | None = None) -> None:
-        """Change an entry of a queue or ram, or the result of the op that has just run. `values` are an array [t, rows,
-        columns] or a number for every element; `tile` (t, row, column) restricts the change to one tile. Raises
-        HostError."""
+        """Change an entry of a queue or ram, or the result of the op that has just run; `target` is a reference such as
+        `q[0]` or `op:exp`. `values` are an array [t, rows, columns] or a number for every element; `tile` (t, row,
+        column) restricts the change to one tile. Raises HostError."""
         reference = parse_tensor(target)
         source = self._resolve(reference)
         tensor = self._find(reference, ideal=False) if tile is not None or isinstance(source, Op) else None
@@ -99,17 +99,17 @@ class ChangeableRun(Lookup):
         array = fill_elements(values, shape, tensor, tile, source)
         text = f"{source.name}[{slot}]{place} written"
 
-        def make(machine: Steps) -> None:
-            """Write the tensor to its slot, after the queue's old contents went into the checkpoints."""
+        def write_slot(machine: Steps) -> None:
+            """Write the array to the slot, after checkpoints that share the slot's memory got their own copy."""
             machine.history.before_write(machine.channels[source.name].view.store, position)
             machine.emulator.put(source.name, array[np.newaxis], slot)
 
         position = self.stop.position
-        self._change(text, make)
+        self._change(text, write_slot)
 
     def read_bytes(self, target: str) -> bytes:
         """Return an entry of a queue or ram as it lies in the device's memory, all buffers of its grid one after the
-        other; for the result of an op, its tiles as little-endian float32."""
+        other; for the result of an op, its tiles as little-endian float32. Raises HostError."""
         tensor = self.tensor(target)
         emulator = self.engine.emulator
         name = tensor.of.name
@@ -137,18 +137,19 @@ class ChangeableRun(Lookup):
         position = self.stop.position
         assert slot is not None
 
-        def make(machine: Steps) -> None:
-            """Write the bytes to the slot from `offset` on, after the old contents went into the checkpoints."""
+        def write_slot(machine: Steps) -> None:
+            """Write the bytes to the slot from `offset` on, after checkpoints that share the slot's memory got their
+            own copy."""
             machine.history.before_write(machine.channels[name].view.store, position)
             machine.emulator.put_bytes(name, slot, offset, data)
 
-        self._change(f"{tensor.name} written at byte {offset}", make)
+        self._change(f"{tensor.name} written at byte {offset}", write_slot)
 
     def _write_op(
         self, op: Op, tensor: TensorValue, values: object, tile: tuple[int, int, int] | None, place: str
     ) -> None:
-        """Replace the result of the op that has just run. Raises HostError where that is another op, or its result
-        cannot be replaced."""
+        """Replace the result `tensor` of the op that has just run, or one tile of it; `place` is text on which part.
+        Raises HostError if that op did not just run, or its result cannot be replaced."""
         position = self.stop.position
         if position.step % 2 == 0 or self.engine.op_now is None or self.engine.op_now.name != op.name:
             raise HostError(f"what op {op.name} gave can be changed right after it ran: break if, on its result")
@@ -161,12 +162,12 @@ class ChangeableRun(Lookup):
         array = fill_elements(values, (t, rows * 32, columns * 32), tensor, tile, op)
         tiles = array.reshape(t, rows, 32, columns, 32).transpose(0, 1, 3, 2, 4).reshape(1, -1, TILE_ELEMENTS)
 
-        def make(machine: Steps) -> None:
-            """Replace the result of the op that has just run by the tiles."""
+        def replace_result(machine: Steps) -> None:
+            """Replace the result of the op that has just run by the new tiles."""
             assert machine.put is not None
             machine.put(tiles.astype(np.float32))
 
-        self._change(f"result of op {op.name}{place} written", make)
+        self._change(f"result of op {op.name}{place} written", replace_result)
 
     def skip(self) -> str:
         """Skip the op that is about to run, so that its result is zero, and return its name. Raises HostError."""
@@ -180,7 +181,8 @@ class ChangeableRun(Lookup):
         return op.name
 
     def _change(self, text: str, make: Callable[[Steps], None]) -> None:
-        """Make a change at the current position on this machine, and let that of precision "ideal" follow."""
+        """Make a change at the current position on this machine, remember it for later runs over this position, and
+        send the machine of precision "ideal", if there is one, back before it."""
         change = UserChange(self.stop.position, text, make)
         self.engine.change(change)
         if self._shadow is not None:
@@ -229,7 +231,7 @@ class Session(ChangeableRun):
         self.engine = self._make_engine(precision)
 
     def _make_engine(self, precision: Precision) -> Engine:
-        """Return a machine that runs the session's programs in this precision, filled with the inputs."""
+        """Make a machine that runs the session's programs in this precision, and push the inputs to it."""
         emulator = Emulator(self.netlist, precision, **self._machine)
         try:
             return Engine(
@@ -271,7 +273,7 @@ class Session(ChangeableRun):
         return stop
 
     def _go(self, goal: Goal) -> Stop:
-        """Run forward to one goal, and delete temporary breakpoints that stopped there."""
+        """Run forward to one goal, delete temporary breakpoints that stopped there, and return the stop."""
         self._arm_breakpoints()
         self._repeat_move = lambda: self._go(goal)
         stop = self.engine.go(goal)
@@ -285,7 +287,7 @@ class Session(ChangeableRun):
             self.engine.breaks = self.breakpoints
 
     def resume(self) -> Stop:
-        """Continue the move, forward or backward, that an interrupt stopped."""
+        """Make again the last move, forward or backward, which an interrupt stopped before its end."""
         return self._repeat_move()
 
     def step(self, count: int = 1) -> Stop:
@@ -323,8 +325,9 @@ class Session(ChangeableRun):
         return self.cont()
 
     def seek(self, position: Position) -> Stop:
-        """Go to a position, forward or backward, without stopping at breakpoints. The stop has the reason "interrupted"
-        where an interrupt ended the move early. Changes that were made after the position are undone."""
+        """Go to a position, forward or backward, without stopping at breakpoints, and return the stop. It has the
+        reason "interrupted" if an interrupt ended the move early. Changes that were made after the position are
+        undone."""
         if position < self.stop.position:
             self._undo_after(position)
         self._repeat_move = lambda: self.seek(position)
@@ -345,7 +348,8 @@ class Session(ChangeableRun):
         return self._reverse_from(self.stop.position)
 
     def _reverse_from(self, start: Position) -> Stop:
-        """Go back from a position to the last one before it at which a breakpoint stops, or to the start."""
+        """Go back from a position to the last one before it at which a breakpoint stops, or to the start, and return
+        the stop. Changes that were made after that are undone."""
         self._repeat_move = lambda: self._reverse_from(start)
         self._arm_breakpoints()
         hit = None
@@ -379,11 +383,11 @@ class Session(ChangeableRun):
                 engine.interrupt()
 
     def clear_interrupt(self) -> None:
-        """Withdraw an interrupt that found nothing to stop."""
+        """Withdraw an interrupt that has not stopped anything, so that it does not stop the next move."""
         self._interrupted.wanted = False
 
     def _undo_after(self, position: Position) -> None:
-        """Take back the changes that were made after a position."""
+        """Undo the changes that were made after a position, to which the run goes back."""
         if self.engine.forget_changes_after(position) and self._shadow is not None:
             self._shadow.follow_change(position)
 
@@ -418,7 +422,9 @@ class Session(ChangeableRun):
         return self.breakpoints.add("watch", f"watch {source.name}", name=source.name)
 
     def set_condition(self, number: int, condition: str) -> Breakpoint:
-        """Set the condition of a breakpoint, or remove it with "". Raises HostError."""
+        """Set the condition of a breakpoint, or remove it with "", and return the breakpoint. Raises HostError for a
+        number or an expression that is not valid, and for removing the condition of a breakpoint that has nothing
+        else."""
         point = self.breakpoints.get(number)
         if point.kind == "if" and not condition:
             raise HostError(f"breakpoint {number} is its condition: delete it instead")

@@ -93,13 +93,15 @@ class TensorValue:
 
 
 def shape_of(source: Queue | Op, tiles: int) -> tuple[int, int, int]:
-    """Return t, rows and columns in tiles; one row for an op whose result has other dims than its blocking."""
+    """Return t, rows and columns in tiles of an entry or result of `tiles` tiles: those of the blocking, or (1, 1,
+    tiles) for an op whose result has another size than its blocking."""
     t, rows, columns = source.blocking.shape
     return (t, rows, columns) if t * rows * columns == tiles else (1, 1, tiles)
 
 
 def newest_slot(engine: "Steps", queue: str) -> int:
-    """Return the slot of a queue or ram that was written last. Raises HostError where none was written."""
+    """Return the slot of a queue or ram that was written last, by an op or the host. Raises HostError where none was
+    written."""
     for chunk in engine.log.latest():
         slots = chunk.writes.get(queue)
         if chunk.stored and slots:
@@ -142,8 +144,8 @@ def op_result(engine: "Steps", op: Op) -> TensorValue:
 
 
 def running_value(engine: "Steps", source: Queue | Op) -> TensorValue | None:
-    """Return the result of an op, or what the epoch read of a queue, in the running input; None where that has not
-    happened yet."""
+    """Return the result of an op, or the entry that the epoch has read from a queue, in the running input; None where
+    that has not happened yet in it."""
     tiles: Tiles | None = engine.values.get(source.name)
     if tiles is None:
         return None
@@ -168,7 +170,7 @@ MAX_WORST: Final = 5  # elements that are listed: enough to see whether they hav
 
 def figures(values: NDArray[Any]) -> dict[str, Any]:
     """Return counts of NaN, infinities and zeros over all elements, and extremes, mean and root mean square of the
-    finite ones."""
+    finite ones (None if there are none), by name."""
     with np.errstate(all="ignore"):
         elements = values.astype(np.float64, copy=False)
         finite = elements[np.isfinite(elements)]
@@ -205,8 +207,8 @@ def _non_finite_counts(statistics: dict[str, Any]) -> list[str]:
 
 
 def extremes(tensor: TensorValue, *, worded: bool = True) -> tuple[str, str]:
-    """Return two short texts for a picture: the least and the greatest element, `worded` or bare, or how many elements
-    are not finite."""
+    """Return two short texts for a picture: the least and the greatest element (with `worded` after "min" and "max"),
+    or how many elements are not finite if some are not."""
     statistics = figures(tensor.values())
     slot = "" if tensor.slot is None else f"[{tensor.slot}] "
     non_finite = _non_finite_counts(statistics)
@@ -224,15 +226,15 @@ def tensor_answer(tensor: TensorValue) -> Answer:
     """Return the debugger's answer to a command that shows a tensor: its figures, and the upper left corner of its
     first slice."""
     values = tensor.values()
-    lines = [summary(tensor), *_grid(values[0, :_ROWS, :_ROWS])]
+    lines = [summary(tensor), *_aligned_rows(values[0, :_ROWS, :_ROWS])]
     return answer(
         "tensor", lines, name=tensor.name, format=tensor.df, shape=list(values.shape), figures=figures(values)
     )
 
 
 def tile_answer(tensor: TensorValue, place: tuple[int, int, int], *, bits: bool, all_of_it: bool) -> Answer:
-    """Answer with one tile (t, row, column): its upper left corner, or all of it; `bits` adds its words and shared
-    exponents."""
+    """Return the answer that shows one tile (t, row, column): its values, with `bits` its words and shared exponents
+    instead; all of them, or the upper left corner. Raises HostError for a tile that does not exist."""
     tile_number = tensor.number(*place)
     height, width = tensor.tile_dim
     values = tensor.tiles[tile_number].reshape(32, 32)[:height, :width]
@@ -249,7 +251,7 @@ def tile_answer(tensor: TensorValue, place: tuple[int, int, int], *, bits: bool,
     }
     lines = [f"{tensor.name} tile {place[0]},{place[1]},{place[2]} of {tensor.df}"]
     if not bits:
-        return answer("tile", [*lines, *_grid(values[upto, upto])], **data)
+        return answer("tile", [*lines, *_aligned_rows(values[upto, upto])], **data)
     encoding = tensor.encode_tile(tile_number)
     words = encoding.datums.reshape(32, 32)[:height, :width]
     data["words"] = [[int(word) for word in row] for row in words]
@@ -267,7 +269,7 @@ def _hexadecimal_rows(words: NDArray[Any], digits: int) -> list[str]:
     return ["  ".join(f"{int(word):0{digits}x}" for word in row) for row in words]
 
 
-def _grid(values: NDArray[Any]) -> list[str]:
+def _aligned_rows(values: NDArray[Any]) -> list[str]:
     """Format a matrix as lines of aligned columns."""
     cells = [[f"{value:.5g}" for value in row] for row in values.tolist()]
     width = max((len(cell) for cell in chain.from_iterable(cells)), default=0)
@@ -275,8 +277,8 @@ def _grid(values: NDArray[Any]) -> list[str]:
 
 
 def difference(first: str, a: NDArray[Any], second: str, b: NDArray[Any]) -> Answer:
-    """Compare two tensors of one size: figures, and the elements that differ most. Raises HostError for different
-    sizes."""
+    """Return the answer that compares two tensors of the same size, called `first` and `second`: figures, and the
+    elements that differ most. Raises HostError for different sizes."""
     if a.size != b.size:
         raise HostError(f"{first} has {a.size} elements ({shape(a.shape)}), {second} {b.size} ({shape(b.shape)})")
     b = b.reshape(a.shape)

@@ -110,7 +110,7 @@ def _is_image(head: bytes, name: str) -> bool:
     return name.endswith(".tti") or looks_like_archive(head)
 
 
-def _has_image_name(_head: bytes, name: str) -> bool:
+def _has_image_name(_first_bytes: bytes, name: str) -> bool:
     """Return whether the name ends as that of a device image; the contents do not count."""
     return name.endswith(".tti")
 
@@ -131,17 +131,17 @@ def _is_of_gemini(head: bytes, name: str) -> bool:
 
 
 def _is_package(head: bytes, name: str) -> bool:
-    """Return whether bytes 4 to 7 of the file are the mark of a DarwiNN package or of a TFLite model, or its name ends
-    as theirs: a damaged one then gets the findings of its own kind."""
+    """Return whether a file is a DarwiNN package or a TFLite model, by the mark in its bytes 4 to 7 or by its name, so
+    that a damaged one gets the findings of its own kind."""
     return head[4:8] in (b"DWN1", b"TFL3") or name.endswith(".tflite")
 
 
-def _is_vpux(_head: bytes, name: str) -> bool:
+def _is_vpux(_first_bytes: bytes, name: str) -> bool:
     """Return whether the name ends as that of an MLIR text; the contents do not count."""
     return name.endswith(".mlir")
 
 
-def _is_anything(_head: bytes, _name: str) -> bool:
+def _is_anything(_first_bytes: bytes, _name: str) -> bool:
     """Accept every file: for the kind that is tried last."""
     return True
 
@@ -253,7 +253,7 @@ def kind_by_name(name: str) -> Kind:
 def kind_of(path: str) -> Kind:
     """Return the kind of a file, recognised by its content and name. A file that cannot be read counts as a netlist,
     whose reader reports the failure. Raises HostError for a pipe."""
-    head = _head(path)
+    head = _first_bytes(path)
     name = path.lower()
     if name.endswith((".yaml", ".yml")):
         candidates = KINDS
@@ -275,7 +275,7 @@ def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -
             raise HostError(f"{path} is a model, not a netlist: `buda-emu compile {path}` makes a netlist of it")
         kind = kind_of(path)
         if kind not in (NETLIST, IMAGE):
-            raise HostError(_other_kind(kind, verb, path))
+            raise HostError(_describe_other_kind(kind, verb, path))
 
 
 def require_kind(verb: str, below: str, paths: Iterable[str]) -> None:
@@ -290,7 +290,7 @@ def require_kind(verb: str, below: str, paths: Iterable[str]) -> None:
             raise HostError(f"{path} is a model, not {_with_article(expected_kind.words)}: `buda-emu compile {path}`")
         kind = kind_of(path)
         if kind is not expected_kind and _is_certain(kind, path):
-            raise HostError(_other_kind(kind, below, path, _with_article(expected_kind.words)))
+            raise HostError(_describe_other_kind(kind, below, path, _with_article(expected_kind.words)))
 
 
 def require_model(verb: str, path: str) -> None:
@@ -300,7 +300,7 @@ def require_model(verb: str, path: str) -> None:
         return
     kind = kind_of(path)
     if _is_certain(kind, path):
-        raise HostError(_other_kind(kind, verb, path, "an ONNX or PyTorch model"))
+        raise HostError(_describe_other_kind(kind, verb, path, "an ONNX or PyTorch model"))
 
 
 def _is_certain(kind: Kind, path: str) -> bool:
@@ -315,7 +315,7 @@ def stage_of(kind: Kind, path: str) -> "Stage | None":
     """Return the other stage of a kind's tool chain that a file comes from; None for a document of the kind itself."""
     if not kind.other_stage:
         return None
-    data = read_whole(path) if kind.holds else _head(path)
+    data = read_whole(path) if kind.holds else _first_bytes(path)
     return _import_object(kind.other_stage)(data)
 
 
@@ -326,8 +326,9 @@ def _with_article(words: str) -> str:
     return f"a {words}"
 
 
-def _other_kind(kind: Kind, verb: str, path: str, expected: str = "a netlist") -> str:
-    """Return the message for a file of an unexpected kind: what it is, and the command that serves it."""
+def _describe_other_kind(kind: Kind, verb: str, path: str, expected: str = "a netlist") -> str:
+    """Return the message for a file of another kind than `expected`: what it is, and which command serves it in place
+    of `verb`."""
     stage = stage_of(kind, path)
     if stage is not None:
         command = dict(kind.commands)[""].replace("FILE", kind.words.split()[-1].upper())
@@ -358,7 +359,7 @@ def files_below(
         if not os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
             files.setdefault(path)
             continue
-        documents = sorted(_documents(path, only, on_left_out))
+        documents = sorted(_find_documents(path, only, on_left_out))
         if to_write:
             documents = [name for name in documents if _is_inside(name, path)]
         if not documents:
@@ -370,8 +371,8 @@ def files_below(
 
 
 def _matches(path: str) -> list[str]:
-    """Return the paths that a pattern stands for, sorted; any other path by itself. Raises HostError for a pattern that
-    nothing matches."""
+    """Return the paths that a glob pattern stands for, sorted; a path that exists or is no pattern, by itself. Raises
+    HostError for a pattern that nothing matches."""
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
     matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - names are shown as they were given
@@ -381,7 +382,7 @@ def _matches(path: str) -> list[str]:
 
 
 def _is_inside(path: str, folder: str) -> bool:
-    """Return whether a file lies in a folder or below it, wherever links lead."""
+    """Return whether a file lies in a folder or below it, once symbolic links are resolved."""
     root = os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
     return os.path.realpath(path).startswith(root)
 
@@ -401,9 +402,9 @@ def _has_content_of(path: str, only: Kind | None) -> bool:
     return kind is not NETLIST or netlists.holds_sections(path)
 
 
-def _documents(folder: str, only: Kind | None, on_left_out: Callable[[str], object]) -> Iterator[str]:
-    """Yield the regular files of a folder, and of those below it, that are documents; hidden folders are left out.
-    `on_left_out` gets files as in `files_below`."""
+def _find_documents(folder: str, only: Kind | None, on_left_out: Callable[[str], object]) -> Iterator[str]:
+    """Yield the regular files of a folder, and of those below it, that are documents (of kind `only` if that is given);
+    hidden folders are left out. `on_left_out` gets each other file that may be a netlist that was cut off."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
@@ -425,16 +426,16 @@ def _is_document(path: str, only: Kind | None) -> bool:
     kind = kind_of(path)
     if kind is NETLIST or only not in (None, kind):
         return False
-    if kind.in_folders is not None and not kind.in_folders(_head(path), name):
+    if kind.in_folders is not None and not kind.in_folders(_first_bytes(path), name):
         return False
     if not kind.holds:
         return True
     return _import_object(kind.holds)(read_whole(path))
 
 
-def _head(path: str) -> bytes:
-    """Return the first bytes of a file, unpacked if they are gzip; none for a file that cannot be read. Raises
-    HostError for a pipe."""
+def _first_bytes(path: str) -> bytes:
+    """Return the first bytes of a file, unpacked if they are gzip; b"" for a file that cannot be read. Raises HostError
+    for a pipe."""
     refuse_pipe(path)
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this

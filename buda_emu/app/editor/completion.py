@@ -200,7 +200,8 @@ def _setting_offers(text: OpenText, place: Place, program: str, below: tuple[str
 
 
 def _settable_queues(text: OpenText, place: Place) -> Iterator[Offer]:
-    """Yield the queues that the graph reads, all queues if the graph is not known, without those that have settings."""
+    """Yield the queues that the executed graph reads, all queues if the graph is not known, but not those that the map
+    of settings has already."""
     graph_name = _outer_value(place, "graph_name")
     netlist = text.netlist
     inputs: set[str] | None = None
@@ -269,11 +270,9 @@ def _sibling_keys(place: Place) -> list[str]:
 
 # -------------------------------------------------------------------------------------------------------------- legal
 def _rank_offers(text: OpenText, line: int, place: Place, offers: list[Offer], seconds: float) -> list[Offer]:
-    """Return the offers with which the checker finds the fewest errors, then those that were not tried.
-
-    An offer with which the checker finds a new error is dropped. Keys without a value are not tried, since the text
-    with them is incomplete; nor are the offers that remain when the seconds are over.
-    """
+    """Return the offers with which the checker finds the fewest errors, then those that were not tried. Offers that
+    cause a new error, or more errors than the best ones, are dropped. Keys without a value are not tried, since the
+    text with them is incomplete; nor are the offers that remain after `seconds`."""
     untried = [offer for offer in offers if offer.kind == "key" and not place.has_value]
     until = time.monotonic() + seconds
     messages = {(finding.rule, finding.message) for finding in text.findings}
@@ -289,7 +288,7 @@ def _rank_offers(text: OpenText, line: int, place: Place, offers: list[Offer], s
 
 
 def _errors_with(text: OpenText, line: int, place: Place, offer: Offer) -> list[Diagnostic]:
-    """Return the errors of the text in which an offer replaces the word at the place."""
+    """Check the text with an offer in place of the word at the place, and return the errors."""
     row = text.lines[line - 1]
     end = place.column - 1 + len(place.word)
     while end < len(row) and row[end] not in " \t,:{}[]'\"#":

@@ -57,7 +57,7 @@ def hover(text: OpenText, line: int, column: int) -> str:
     if name is not None:
         paragraphs += about_name(text, name)
     else:
-        paragraphs += about_word(_word_at(text.lines, line, column), _section(text.lines, line))
+        paragraphs += about_word(_word_at(text.lines, line, column), _section_at(text.lines, line))
     return "\n\n---\n\n".join(filter(None, paragraphs))
 
 
@@ -75,13 +75,14 @@ def _finding_text(finding: Diagnostic) -> str:
 
 # -------------------------------------------------------------------------------------------------------------- names
 def about_name(text: OpenText, name: Name) -> list[str]:
-    """Return paragraphs about the object that a name names, with the values that loading derived."""
+    """Return paragraphs of Markdown about the object that a name names, with the values that loading derived; only a
+    title if the text has errors that keep it from being loaded."""
     netlist = text.netlist
     title = f"**{name.kind}** `{name.text}`"
     if netlist is None:
         return [title]
     if name.kind == "queue":
-        return [title, *(about_queue(netlist, queue) for queue in _copies(netlist, name.text))][:5]
+        return [title, *(about_queue(netlist, queue) for queue in _copies_of(netlist, name.text))][:5]
     if name.kind == "op":
         ops = [op for op in netlist.ops.values() if op.name == name.text or op.written_name == name.text]
         return [title, *(about_op(netlist, op) for op in ops)][:5]
@@ -108,8 +109,9 @@ def _about_fused_op(fused: FusedOp) -> str:
     return f"{plural(fused.inputs, 'input')}, {' → '.join(types)}"
 
 
-def _copies(netlist: Netlist, name: str) -> Iterator[Queue]:
-    """Return the queue of a name, or, for the written name of a queue on several chips, its copies (NETLIST 1.7)."""
+def _copies_of(netlist: Netlist, name: str) -> Iterator[Queue]:
+    """Return the queue of a name; for the written name of a queue on several chips its copies, one for each chip
+    (NETLIST 1.7)."""
     return (queue for queue in netlist.queues.values() if queue.name == name or queue.written_name == name)
 
 
@@ -157,7 +159,7 @@ def op_cycles(netlist: Netlist, op: Op) -> float:
 
 # -------------------------------------------------------------------------------------------------------------- words
 def about_word(word: str, section: str) -> list[str]:
-    """Return the meanings of a word of the language in a section."""
+    """Return paragraphs of Markdown on the meanings of a word of the language in a section; [] if it has none."""
     paragraphs = _about_key(word, section)
     if word in SECTIONS and not paragraphs:
         paragraphs.append(f"**{word}**: {SECTIONS[word]}")
@@ -224,8 +226,8 @@ def _word_at(lines: list[str], line: int, column: int) -> str:
     return text[start:end]
 
 
-def _section(lines: list[str], line: int) -> str:
-    """Return the name of the section that a line is in, "" above the first."""
+def _section_at(lines: list[str], line: int) -> str:
+    """Return the name of the section of the netlist that a line is in, "" above the first."""
     for text in reversed(lines[:line]):
         if text[:1].isalpha():
             return text.split(":", 1)[0].strip()

@@ -28,11 +28,11 @@ class Name:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return a key that is equal for all places of the same object."""
+        """A key that is equal for all places of the same object."""
         return self.kind, stored_name(self.text) if self.kind == "variable" else self.text, self.scope
 
 
-def _order(name: Name) -> tuple[int, int, bool]:
+def _text_order(name: Name) -> tuple[int, int, bool]:
     """Return the sort key that puts names in the order of the text, a definition before a use at the same place."""
     return name.line, name.column, not name.defines
 
@@ -51,7 +51,7 @@ class Names:
             elif name.kind == "op":
                 self._ops.setdefault(name.text, name)
         seen: set[tuple[int, int]] = set()
-        for name in sorted((*definitions, *self._uses(root)), key=_order):
+        for name in sorted((*definitions, *self._uses(root)), key=_text_order):
             if (name.line, name.column) not in seen:  # an alias of YAML repeats a name without another place
                 seen.add((name.line, name.column))
                 self.all.append(name)
@@ -60,7 +60,7 @@ class Names:
             self.by_key.setdefault(name.key, []).append(name)
 
     def at(self, line: int, column: int) -> Name | None:
-        """Return the name at a place, its end included, or None."""
+        """Return the name at a place, or one that ends just before it; None if there is none."""
         return next((name for name in self.all if name.line == line and name.column <= column <= name.end), None)
 
     def same(self, name: Name) -> list[Name]:
@@ -95,12 +95,13 @@ class Names:
         alias of."""
         for key, _, value in _map_items(queue):
             if key == "input":
-                yield from self._source(value, ("op",))
+                yield from self._uses_of_source(value, ("op",))
             elif key == "alias":
-                yield from self._source(value, ("queue",))
+                yield from self._uses_of_source(value, ("queue",))
 
-    def _source(self, node: Node, kinds: tuple[Kind, ...]) -> Iterator[Name]:
-        """Yield the queue or op that a node names; `name.device` is the copy of `name` for one chip (NETLIST 1.7)."""
+    def _uses_of_source(self, node: Node, kinds: tuple[Kind, ...]) -> Iterator[Name]:
+        """Yield the queue or op, of these kinds, that a node names, if the text defines it; `name.device` is the copy
+        of `name` for one chip (NETLIST 1.7)."""
         if not isinstance(node, Scalar):
             return
         for text in (node.text, node.text.rpartition(".")[0]):
@@ -115,7 +116,7 @@ class Names:
         for key, _, value in _map_items(body):
             if key == "inputs":
                 for entry in _list_items(value):
-                    yield from self._source(entry, _SOURCES)
+                    yield from self._uses_of_source(entry, _SOURCES)
             elif key == "forked_dram_inputs":
                 yield from self._uses_in_forks(value)
             elif key == "attributes":
@@ -127,8 +128,8 @@ class Names:
         """Yield the names in `forked_dram_inputs`, a list of maps from a queue to an op that reads it, too."""
         for entry in _list_items(node):
             for _, queue, op in _map_items(entry):
-                yield from self._source(queue, ("queue",))
-                yield from self._source(op, ("op",))
+                yield from self._uses_of_source(queue, ("queue",))
+                yield from self._uses_of_source(op, ("op",))
 
     def _uses_in_step(self, step: Node, program: str) -> Iterator[Name]:
         """Yield the names in an instruction of a program."""
@@ -140,7 +141,7 @@ class Names:
                 yield from _variable_uses(value, program)
             elif word in ("allocate_queue", "deallocate_queue") and isinstance(value, Sequence):
                 for operand in value.items:
-                    yield from self._source(operand, ("queue",))
+                    yield from self._uses_of_source(operand, ("queue",))
             elif word == "execute":
                 yield from self._uses_in_execute(value, program)
 
@@ -152,7 +153,7 @@ class Names:
                 yield _make_name("graph", value)
             elif key == "queue_settings":
                 for _, queue, settings in _map_items(value):
-                    yield from self._source(queue, ("queue",))
+                    yield from self._uses_of_source(queue, ("queue",))
                     for field, _, text in _map_items(settings):
                         if field in SETTING_FIELDS:
                             yield from _variable_uses(text, program)
@@ -242,7 +243,8 @@ def _make_name(
     scope: str = "",
     body: Node | None = None,
 ) -> Name:
-    """Return the name that a scalar is, or that its beginning `text` is; quotes around it are left out."""
+    """Return the name at a scalar; with `text`, the name is only that beginning of the scalar. Its column leaves out a
+    quote."""
     if text is None:
         text = node.text
     column = node.column

@@ -50,7 +50,7 @@ def _part(name: str, kind: str, key: Scalar, node: Node, names: dict[tuple[int, 
         if isinstance(entry, Mapping):
             inside += [_part_of_key(text, name_node, value, names) for text, name_node, value in entry.items()]
     inside += [_part_of_key(text, name_node, value, names) for text, name_node, value in pairs]
-    line, column = max(_end(node), (key.line, key.end_column))
+    line, column = max(_end_of(node), (key.line, key.end_column))
     return Part(
         name=name,
         kind=kind,
@@ -68,14 +68,14 @@ def _part_of_key(text: str, key: Scalar, node: Node, names: dict[tuple[int, int]
     return _part(text, name.kind if name is not None else "", key, node, names)
 
 
-def _end(node: Node) -> tuple[int, int]:
-    """Return line and column after the last value of a node, brackets left out."""
+def _end_of(node: Node) -> tuple[int, int]:
+    """Return line and column after the last value of a node; closing brackets do not count."""
     last = (node.line, node.end_column)
     if isinstance(node, Mapping):
         for key, value in node.pairs[-1:]:
-            last = max(last, (key.line, key.end_column), _end(value))
+            last = max(last, (key.line, key.end_column), _end_of(value))
     elif isinstance(node, Sequence) and node.items:
-        last = max(last, _end(node.items[-1]))
+        last = max(last, _end_of(node.items[-1]))
     return last
 
 
@@ -175,7 +175,7 @@ def _queue_hints(netlist: Netlist, name: Name) -> Iterator[Hint]:
     queue = next((queue for queue in netlist.queues.values() if queue.written_name == name.text), None)
     if queue is not None and not queue.broken:
         size = buffer_bytes(queue, netlist, netlist.ops) * len(queue.buffers)
-        yield Hint(name.line, name.end + 1, f" {_bytes(size)}", f"{size:,} bytes in all buffers")
+        yield Hint(name.line, name.end + 1, f" {_bytes_text(size)}", f"{size:,} bytes in all buffers")
 
 
 def _op_hints(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
@@ -210,7 +210,7 @@ def shape_read(netlist: Netlist, op: Op, index: int) -> str:
     return " x ".join(map(str, shape))
 
 
-def _bytes(size: int) -> str:
+def _bytes_text(size: int) -> str:
     """Return a number of bytes with its unit, such as 1.5 KiB."""
     if size < 1 << 10:
         return f"{size} B"

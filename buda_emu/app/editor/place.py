@@ -55,7 +55,7 @@ class Place:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the whole path of keys down to the cursor."""
+        """The whole path of keys from the section down to the cursor."""
         return (*self.path, *(level.key for level in self.levels if level.key))
 
 
@@ -64,7 +64,7 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
     row = lines[line - 1] if line <= len(lines) else ""
     match = _BACKWARD_WORD.match(row[: column - 1][::-1])
     word = match[0][::-1] if match is not None else ""
-    start, path = _entry(lines, line)
+    start, path = _innermost_entry(lines, line)
     head = _KEY.match(lines[start - 1])
     if head is not None and (start < line or head.end(2) + 1 < column):
         path = (*path, head[2])
@@ -86,15 +86,16 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
         levels=levels,
         word=word,
         column=column - len(word),
-        block=_siblings(lines, start, indent),
+        block=_keys_of_block(lines, start, indent),
         has_value=bool(behind is not None and behind[1]),
     )
-    _look_behind(place, lines, line, column)
+    _add_keys_after_cursor(place, lines, line, column)
     return place
 
 
-def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
-    """Return the line on which the innermost block entry around `line` begins, and the keys of the blocks around it."""
+def _innermost_entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
+    """Return the line on which the innermost entry of a block around `line` begins, and the keys of the blocks around
+    that entry."""
     section = _section_line(lines, line)
     depth = 0
     start = section
@@ -123,7 +124,7 @@ def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
 
 
 def _section_line(lines: list[str], line: int) -> int:
-    """Return the line of the key of the section that a line is in."""
+    """Return the number of the line with the key of the section that a line is in; 1 above the first section."""
     while line > 1 and not lines[line - 1][:1].isalpha():
         line -= 1
     return line
@@ -165,7 +166,8 @@ def _bracket_balance(row: str) -> int:
 
 
 def _scan(text: str, levels: list[Level]) -> None:
-    """Follow the brackets of a piece of text: open and close levels, and collect their keys, values and items."""
+    """Follow the brackets of a piece of text: append a level for each that opens, remove the last for each that closes,
+    and collect keys, values and items in the levels."""
     last_word = ""
     for token in _tokens(text):
         if token in _OPENING:
@@ -205,17 +207,18 @@ def _add_word(level: Level, word: str) -> None:
     level.items.append(word)
 
 
-def _look_behind(place: Place, lines: list[str], line: int, column: int) -> None:
-    """Add the keys and values that stand after the cursor to the open levels."""
+def _add_keys_after_cursor(place: Place, lines: list[str], line: int, column: int) -> None:
+    """Add the keys and values that stand after the cursor to the levels that are open there, so that they are not
+    offered again."""
     if not place.levels:
         return
     scan = _ScanBehind(place.levels)
-    scan.read(_text_behind(lines[line - 1], column) if line <= len(lines) else "")
+    scan.read(_text_after_cursor(lines[line - 1], column) if line <= len(lines) else "")
     for row in lines[line : line + _LINES_BEHIND]:
         scan.read(row)
 
 
-def _text_behind(row: str, column: int) -> str:
+def _text_after_cursor(row: str, column: int) -> str:
     """Return the text of a line after the word at the cursor."""
     text = row[column - 1 :]
     match = _BEHIND.match(text)
@@ -226,7 +229,7 @@ def _text_behind(row: str, column: int) -> str:
 
 
 class _ScanBehind:
-    """A scan of the text behind the cursor, which adds keys and values to the levels that are open at the cursor. It
+    """A scan of the text after the cursor, which adds keys and values to the levels that are open at the cursor. It
     ends where the last of these is closed."""
 
     def __init__(self, levels: list[Level]) -> None:
@@ -252,30 +255,30 @@ class _ScanBehind:
                 self._add_value(last_word)
 
     def _add_key(self, key: str) -> None:
-        """Note a key that stands behind the cursor, and add it to the level that the scan is in if that was open at
-        the cursor."""
+        """Add a key to the level that the scan is in, if that level was open at the cursor; its value follows."""
         self._open[-1].key = key
         level = self._level_at_cursor()
         if level is not None and key:
             level.keys.append(key)
 
     def _add_value(self, value: str) -> None:
-        """Add a value that stands behind the cursor to the level that the scan is in if that was open at the cursor and
-        the value has a key."""
+        """Add a value to the level that the scan is in, if that level was open at the cursor and the value has a
+        key."""
         key = self._open[-1].key
         level = self._level_at_cursor()
         if level is not None and key:
             level.values.setdefault(key, value)
 
     def _level_at_cursor(self) -> Level | None:
-        """Return the level that the scan is in; None if it was opened behind the cursor."""
+        """Return the level that the scan is in; None if that was opened after the cursor."""
         if len(self._open) > len(self._levels):
             return None
         return self._levels[len(self._open) - 1]
 
 
-def _siblings(lines: list[str], start: int, indent: int) -> list[str]:
-    """Return the keys of the block in which an entry stands."""
+def _keys_of_block(lines: list[str], start: int, indent: int) -> list[str]:
+    """Return the keys of the other entries of the block in which the entry on line `start`, indented by `indent`
+    columns, stands."""
     keys: list[str] = []
     for step in (-1, 1):
         number = start + step

@@ -46,21 +46,21 @@ class PlaygroundSession:
         return json.dumps(content)
 
     def open(self, source: str, path: str) -> dict[str, Any]:
-        """Take another document and check it."""
+        """Replace the document by another one, check it, and return its findings."""
         self._reader = TreeReader()
         self._sound = None
         self._text = OpenText(source, path, self._reader)
         return self._note_and_report()
 
     def check(self, source: str) -> dict[str, Any]:
-        """Take another version of the document and check it."""
+        """Replace the text by another version of the same document, check it, and return its findings."""
         if source != self._text.text:
             self._text = OpenText(source, self._text.path, self._reader, self._text.known_netlist)
         return self._note_and_report()
 
     def _note_and_report(self) -> dict[str, Any]:
-        """Return the findings of the present text and the package's version as JSON data. A netlist without errors is
-        remembered as the last sound one."""
+        """Return the findings of the present text and the package's version as JSON data. If the netlist has no errors,
+        it becomes the one that `picture` draws."""
         text = self._text
         findings = [_finding(finding) for finding in text.fixable]
         if text.netlist is not None and all(finding["severity"] != "error" for finding in findings):
@@ -72,7 +72,7 @@ class PlaygroundSession:
         return [asdict(offer) for offer in complete(self._text, line, column)]
 
     def hover(self, line: int, column: int) -> str:
-        """Return what is known of a place, as Markdown."""
+        """Return the explanation of what stands at a place, as Markdown; "" if there is none."""
         return hover(self._text, line, column)
 
     def format(self) -> str:
@@ -88,11 +88,13 @@ class PlaygroundSession:
         return self._text.after_safe_fixes()
 
     def picture(self, line: int) -> dict[str, Any]:
-        """Return the core grid of the epoch at a line; see `picture_at`."""
+        """Return the core grid of the epoch whose op is defined on `line` or last before it, as SVG, with the lines
+        that define ops."""
         return picture_at(self._text, self._sound, line)
 
     def diff(self, before: str, name: str) -> dict[str, Any]:
-        """Compare another text with this one, object by object. Neither may have errors."""
+        """Compare another text, called `name`, with this one, object by object. If one of them has errors, the result
+        has only its name, under `refused`."""
         earlier = check_text(before, name).netlist
         present = check_text(self._text.text, self._text.path).netlist
         refused = [path for path, netlist in ((name, earlier), (self._text.path, present)) if netlist is None]
@@ -115,7 +117,8 @@ class PlaygroundSession:
         }
 
     def cycles(self) -> dict[str, Any]:
-        """Return the modelled cycles of the text. Raises NetlistError where it has errors; needs numpy."""
+        """Return the modelled cycles of the text, which needs numpy. If the text has errors, the result has only its
+        name, under `refused`."""
         from buda_emu.app.api.perf import perf
 
         netlist = check_text(self._text.text, self._text.path).netlist
@@ -134,7 +137,7 @@ class PlaygroundSession:
 
 
 def _finding(finding: Diagnostic) -> dict[str, Any]:
-    """Return the fields of a finding that a page shows."""
+    """Return the fields of a finding that a page shows, as JSON data."""
     fix = finding.fix
     return {
         "rule": finding.rule,

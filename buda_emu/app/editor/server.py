@@ -64,7 +64,8 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def line_edits(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
-    """Return the edits of the lines that differ between two texts."""
+    """Return an edit of the workspace that replaces, in the text at `uri`, the lines that differ between two
+    versions."""
     old = _LINE.findall(before)
     new = _LINE.findall(after)
     edits = [
@@ -172,7 +173,7 @@ class NetlistServer(LanguageServer):
         self._waiting.pop(uri, None)
 
     def publish(self, uri: str) -> None:
-        """Send the findings about a text to the client."""
+        """Check the newest version of a text to its end, and send the findings to the client."""
         text, positions = self._newest(uri)
         diagnostics = [_diagnostic(positions, finding) for finding in text.findings]
         self.drawable(uri)
@@ -180,14 +181,15 @@ class NetlistServer(LanguageServer):
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics, version))
 
     def drawable(self, uri: str) -> Netlist | None:
-        """Return the netlist of the last version without errors, or None."""
+        """Return the netlist of the last version of a text without errors, which a picture shows; None if there has
+        been none. Checks the newest version to its end."""
         text = self.text(uri)
         if text.netlist is not None and not any(finding.severity == "error" for finding in text.findings):
             self._sound[uri] = text.netlist
         return self._sound.get(uri)
 
     def forget(self, uri: str) -> None:
-        """Drop a text that was closed."""
+        """Drop all that is stored of a text that the client has closed, and withdraw its findings."""
         waiting = self._waiting.pop(uri, None)
         if waiting is not None:
             waiting.cancel()
@@ -292,7 +294,8 @@ def _register_hover_features(server: NetlistServer) -> None:
 
 
 def _signature_help(place: Place) -> lsp.SignatureHelp | None:
-    """Return the operands of the instruction around a place; of a varinst without an opcode, those of all opcodes."""
+    """Return the operands of the program's instruction around a place, for a `varinst` without an opcode those of all
+    opcodes; None elsewhere."""
     keys = place.keys
     if len(keys) < 3 or keys[0] != "programs" or keys[2] not in INSTRUCTIONS:
         return None
@@ -303,10 +306,10 @@ def _signature_help(place: Place) -> lsp.SignatureHelp | None:
         names = [operands[1]]
     else:
         names = list(OPCODES)
-    return lsp.SignatureHelp([_signature(name) for name in names], 0, len(operands))
+    return lsp.SignatureHelp([_signature_information(name) for name in names], 0, len(operands))
 
 
-def _signature(name: str) -> lsp.SignatureInformation:
+def _signature_information(name: str) -> lsp.SignatureInformation:
     """Return the operands of an opcode of `varinst` as signature help, from the opcode's documentation."""
     shape, _, meaning = OPCODES[name].doc.partition(": ")
     inside = [part.strip() for part in shape.strip("[]").split(",")]
@@ -368,7 +371,7 @@ def _register_name_features(server: NetlistServer) -> None:
 
 
 def rename_problem(text: OpenText, name: Name, new: str) -> str:
-    """Return why an object cannot get a new name, "" if it can."""
+    """Return why an object cannot get the name `new`, as text for the user; "" if it can."""
     is_variable = name.kind == "variable"
     if not new or word(new) != new or new.startswith("$") != is_variable or ("$" in new) != is_variable:
         problem = f"'{new}' is not a valid {name.kind} name"
@@ -497,7 +500,7 @@ def _register_outline_features(server: NetlistServer) -> None:
     ) -> list[lsp.DocumentSymbol]:
         """Return the outline of the text."""
         uri = params.text_document.uri
-        return _symbols(server.positions(uri), parts(server.text(uri)))
+        return _document_symbols(server.positions(uri), parts(server.text(uri)))
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     async def folding(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:  # pyright: ignore[reportUnusedFunction]
@@ -526,7 +529,7 @@ def _register_outline_features(server: NetlistServer) -> None:
         return lsp.SemanticTokens(data)
 
 
-def _symbols(positions: Positions, parts: Iterable[Part]) -> list[lsp.DocumentSymbol]:
+def _document_symbols(positions: Positions, parts: Iterable[Part]) -> list[lsp.DocumentSymbol]:
     """Convert entries of the outline, with all below them, to the protocol's symbols."""
     return [
         lsp.DocumentSymbol(
@@ -535,7 +538,7 @@ def _symbols(positions: Positions, parts: Iterable[Part]) -> list[lsp.DocumentSy
             positions.range(part.line, part.column, part.last, part.last_column),
             positions.range(part.line, part.column, part.line, part.column + len(part.name)),
             part.kind,
-            children=_symbols(positions, part.parts),
+            children=_document_symbols(positions, part.parts),
         )
         for part in parts
     ]

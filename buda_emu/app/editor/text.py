@@ -42,23 +42,23 @@ class OpenText:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Return the lines of the text as YAML counts them."""
+        """The lines of the text as YAML counts them."""
         return split_lines(self.text)
 
     @cached_property
     def tree(self) -> Tree:
-        """Return the YAML tree of the text, as far as it can be read."""
+        """The YAML tree of the text, as far as it can be read."""
         with no_collections():
             return self._reader.read(self.text)
 
     @cached_property
     def names(self) -> Names:
-        """Return all names of the text with their places."""
+        """All names of the text with their places."""
         with no_collections():
             return Names(self.tree.root)
 
     def check(self, seconds: float) -> bool:
-        """Continue the check for about so many seconds; return whether it is unfinished. No later version may be
+        """Continue the check for about so many seconds, and return whether it is unfinished. No later version may be
         read before it is finished: that would move the nodes that both versions share."""
         until = time.monotonic() + seconds
         with no_collections():
@@ -74,7 +74,7 @@ class OpenText:
 
     @property
     def _check_result(self) -> CheckResult:
-        """The netlist and the findings; the check is finished for them."""
+        """The netlist and the findings; the first access finishes the check."""
         self.check(math.inf)
         assert self._done is not None
         return self._done
@@ -98,27 +98,27 @@ class OpenText:
 
     @property
     def findings(self) -> list[Diagnostic]:
-        """Return the findings of the checker, without fixes, sorted by place."""
+        """The findings of the checker, without fixes, sorted by place; finishes the check."""
         return self._check_result[1]
 
     @property
     def known_netlist(self) -> Netlist | None:
-        """Return the netlist of the text if its check is finished and could build one, else that of an earlier
-        version."""
+        """The netlist of the text if its check is finished and could build one, else that of an earlier version; None
+        if there is none. Never waits for a check."""
         if self._done is not None and self._done[0] is not None:
             return self._done[0]
         return self._last
 
     @property
     def netlist(self) -> Netlist | None:
-        """Return the netlist of the text, even with errors, or that of an earlier version if the text cannot be
-        read. Finishes the check."""
+        """The netlist of the text, even with errors, or that of an earlier version if the text cannot be read. Finishes
+        the check."""
         self.check(math.inf)
         return self.known_netlist
 
     @cached_property
     def fixable(self) -> tuple[Diagnostic, ...]:
-        """Return the findings with their fixes."""
+        """The findings with their fixes; finishes the check."""
         with no_collections():
             return tuple(attach_fixes(self.findings, self.text))
 

@@ -48,32 +48,33 @@ class TreeReader:
         """Objects that were read from the nodes of the pieces."""
 
     def read(self, text: str) -> Tree:
-        """Return the tree of a text; equal to the result of `read_tree` for a text that can be read as a whole."""
+        """Return the tree of a text, with the pieces that the version before had, too, taken over; equal to the result
+        of `read_tree` for a text that can be read as a whole."""
         if any(form.search(text) for form in JOINED):
-            return _at_once(text)
+            return _read_whole_text(text)
         lines = split_lines(text)
         if "\n".join(lines) != text.replace("\r\n", "\n"):
-            return _at_once(text)
+            return _read_whole_text(text)
         reading = _Reading(lines, self._pieces)
         try:
             root = reading.block(0, len(lines), 0)
         except _TooDeepError:
-            return _at_once(text)
+            return _read_whole_text(text)
         self._pieces = reading.used
         if isinstance(root, Mapping) and not reading.failed:
             return Tree(root, None)
         problem = reading.problem()
         if problem is not None and isinstance(root, Mapping):
             return Tree(root, problem)
-        tree = _at_once(text)
+        tree = _read_whole_text(text)
         if tree.problem is None:
             return tree
         return Tree(root if isinstance(root, Mapping) else Mapping([], 1, 1, 2), tree.problem)
 
 
-def _at_once(text: str) -> Tree:
-    """Parse the whole text, without reuse of earlier results. A text that is not valid YAML gives an empty map and
-    the error."""
+def _read_whole_text(text: str) -> Tree:
+    """Parse the whole text at once, without earlier results. A text that is not valid YAML gives an empty map and the
+    error."""
     try:
         return Tree(read_tree(text), None)
     except UnreadableError as error:
@@ -96,7 +97,8 @@ class _Piece:
         self.above = above
 
     def move(self, above: int) -> None:
-        """Shift the lines of all nodes, so that they are right with `above` lines above the piece."""
+        """Shift the lines of all nodes, so that they are right with `above` lines above the piece; the nodes are
+        changed in place."""
         if above != self.above:
             for node in _nodes(self.node):
                 node.line += above - self.above
@@ -153,29 +155,30 @@ class _Reading:
             raise _TooDeepError
         self._depth += 1
         try:
-            return self._block(start, end, least)
+            return self._read_block(start, end, least)
         finally:
             self._depth -= 1
 
-    def _block(self, start: int, end: int, least: int) -> Mapping | Sequence | None:
-        """Return the block map or list in lines `start` to `end` (exclusive) that is indented by `least` spaces or
-        more, None if there is no entry. Entries that have not changed since the last reading are reused."""
-        starts, indent = self._entries(start, end, least)
+    def _read_block(self, start: int, end: int, least: int) -> Mapping | Sequence | None:
+        """Read the block map or list in lines `start` to `end` (exclusive) that is indented by `least` spaces or more;
+        None if there is no entry. Entries that have not changed since the last reading are reused."""
+        starts, indent = self._find_entries(start, end, least)
         if not starts:
             return None
         stops = [*starts[1:], end]
         if self._lines[starts[0]].startswith("-", indent):
             items: list[Node] = []
             for first, stop in zip(starts, stops, strict=True):
-                items.extend(self._items(first, stop, indent))
+                items.extend(self._read_items(first, stop, indent))
             return Sequence(items, starts[0] + 1, indent + 1, indent + 2)
         pairs: list[tuple[Node, Node]] = []
         for first, stop in zip(starts, stops, strict=True):
-            pairs.extend(self._pairs(first, stop, indent))
+            pairs.extend(self._read_pairs(first, stop, indent))
         return Mapping(pairs, starts[0] + 1, indent + 1, indent + 2)
 
-    def _entries(self, start: int, end: int, least: int) -> tuple[list[int], int]:
-        """Return the lines on which the entries of a block begin, and their indentation."""
+    def _find_entries(self, start: int, end: int, least: int) -> tuple[list[int], int]:
+        """Return the lines on which the entries of a block begin, and their indentation. Sets `failed` where a line is
+        indented less than the block allows."""
         indent = -1
         starts: list[int] = []
         for number in range(start, end):
@@ -194,8 +197,9 @@ class _Reading:
                 self.failed = self.failed or line.lstrip()[:1] not in "}]"
         return starts, indent
 
-    def _pairs(self, start: int, end: int, indent: int) -> Iterator[tuple[Node, Node]]:
-        """Yield the keys and values of an entry of a map, usually one; an entry that cannot be read has none."""
+    def _read_pairs(self, start: int, end: int, indent: int) -> Iterator[tuple[Node, Node]]:
+        """Read the entry of a map in these lines, and yield its keys and values, usually one; none if it cannot be
+        read, which sets `failed`."""
         line = self._lines[start]
         head = _HEAD.match(line, indent)
         if head is not None and self._has_more(start + 1, end):
@@ -206,14 +210,15 @@ class _Reading:
                 )
                 yield key, inside
             return
-        node = self._piece(start, end)
+        node = self._read_or_reuse_piece(start, end)
         if isinstance(node, Mapping):
             yield from node.pairs
         elif node is not None:
             self.failed = True
 
-    def _items(self, start: int, end: int, indent: int) -> Iterator[Node]:
-        """Yield the items of an entry of a list, usually one; an entry that cannot be read has none."""
+    def _read_items(self, start: int, end: int, indent: int) -> Iterator[Node]:
+        """Read the entry of a list in these lines, and yield its items, usually one; none if it cannot be read, which
+        sets `failed`."""
         line = self._lines[start]
         inner = indent + 1 + len(line[indent + 1 :]) - len(line[indent + 1 :].lstrip(" "))
         head = None
@@ -229,19 +234,20 @@ class _Reading:
                     )
                     yield Mapping([(key, inside)], start + 1, inner + 1, inner + 2)
                 return
-        node = self._piece(start, end)
+        node = self._read_or_reuse_piece(start, end)
         if isinstance(node, Sequence):
             yield from node.items
         elif node is not None:
             self.failed = True
 
     def _first_indent(self, start: int, end: int) -> int:
-        """Return the indentation of the first of the lines that is not blank."""
+        """Return the indentation of the first of these lines that is not blank. There must be one."""
         first = next(line for line in self._lines[start:end] if not _BLANK.match(line))
         return len(first) - len(first.lstrip(" "))
 
     def _has_more(self, start: int, end: int) -> bool:
-        """Return whether a block follows below a key, which is a list or begins with a key."""
+        """Return whether these lines, which follow a key, hold a block: they begin with an item of a list or with a
+        key."""
         first = next((line for line in self._lines[start:end] if not _BLANK.match(line)), None)
         return first is not None and (self._is_list(start, end) or bool(_ENTRY.match(first)))
 
@@ -250,8 +256,9 @@ class _Reading:
         first = next((line for line in self._lines[start:end] if not _BLANK.match(line)), "")
         return first.lstrip(" ").startswith("- ")
 
-    def _piece(self, start: int, end: int) -> Node | None:
-        """Return the node of a piece, that of the version before if its text is the same; None if it cannot be read."""
+    def _read_or_reuse_piece(self, start: int, end: int) -> Node | None:
+        """Return the node of these lines: that of the version before, moved, if it had a piece with the same text, else
+        read now. None if the text cannot be read, which sets `failed`."""
         while end > start + 1 and _BLANK.match(self._lines[end - 1]):
             end -= 1
         text = "\n".join(self._lines[start:end])

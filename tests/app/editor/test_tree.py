@@ -46,7 +46,7 @@ def test_the_tree_of_a_whole_text(text):
 
 @pytest.mark.parametrize("text", [text for text in WHOLE if "\n- " not in text])  # lists further in than their keys
 def test_it_is_read_piece_by_piece(text, monkeypatch):
-    monkeypatch.setattr(tree, "_at_once", lambda _text: pytest.fail("it was read at once"))
+    monkeypatch.setattr(tree, "_read_whole_text", lambda _text: pytest.fail("it was read at once"))
     assert TreeReader().read(text).problem is None
 
 
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_a_text_is_what_is_wrong_with_the_whole(text):
     "text", ["a: 1\nb: ]\nc: 3\n", "a:\n  b: {c: [}\nd: 4\n", "a:\n  - b: 1\n  - c: ]\n  - d: 2\n"]
 )
 def test_what_is_wrong_with_a_piece_is_known_without_the_whole(text, monkeypatch):
-    monkeypatch.setattr(tree, "_at_once", lambda _text: pytest.fail("it was read at once"))
+    monkeypatch.setattr(tree, "_read_whole_text", lambda _text: pytest.fail("it was read at once"))
     assert TreeReader().read(text).problem is not None
 
 

@@ -223,11 +223,17 @@ def scopes(adapter: Adapter, arguments: Message) -> Message:
     scope_list: list[Message] = []
     op = session.engine.op_now
     if op is not None and (frame - 1) % _FRAMES == 0 and op.target_device == chip:
-        scope_list.append(_scope_message(adapter, f"op {op.name}", lambda _first, _count: op_children(adapter, op.name)))
+        scope_list.append(
+            _scope_message(adapter, f"op {op.name}", lambda _first, _count: op_children(adapter, op.name))
+        )
     if session.engine.graphs:
-        scope_list.append(_scope_message(adapter, "values of this input", lambda _first, _count: values_children(adapter)))
+        scope_list.append(
+            _scope_message(adapter, "values of this input", lambda _first, _count: values_children(adapter))
+        )
     scope_list.append(_scope_message(adapter, "variables", lambda _first, _count: _program_variables(session)))
-    queues = _scope_message(adapter, "queues", lambda first, count: _queue_variables(adapter, chip, first, count), expensive=True)
+    queues = _scope_message(
+        adapter, "queues", lambda first, count: _queue_variables(adapter, chip, first, count), expensive=True
+    )
     scope_list.append(queues)
     return {"scopes": scope_list}
 

@@ -10,8 +10,8 @@ BACK_STEPS: Final = ("step", "next", "input", "epoch", "finish")
 
 
 def position_before(engine: Engine, kind: str) -> Position:
-    """Return the position to which a step back of this kind (a member of BACK_STEPS) leads; the start where nothing is
-    before."""
+    """Return the position to which a step back of this kind (a member of BACK_STEPS) leads: where the same step forward
+    would have come from, or the start of the run."""
     position = engine.stop.position
     if position == START:
         return START
@@ -19,7 +19,7 @@ def position_before(engine: Engine, kind: str) -> Position:
         case "step" if position.in_epoch:
             return Position(position.instruction)
         case "step":
-            return _instruction(position.instruction - 1)
+            return _position_of_instruction(position.instruction - 1)
         case "next":
             return _op_before(engine, position)
         case "input":
@@ -34,8 +34,8 @@ def position_before(engine: Engine, kind: str) -> Position:
 
 
 def _epoch_before(engine: Engine, position: Position) -> Position:
-    """Return the position at which the current epoch began, or the previous one where the run stands at a
-    beginning."""
+    """Return the position at which the current epoch began; if the run stands there already or in no epoch, where the
+    previous one began."""
     begin = Position(position.instruction, 0, 0)
     if position.in_epoch and position != begin and (position.input or _has_run_op(engine, position)):
         return begin
@@ -45,20 +45,20 @@ def _epoch_before(engine: Engine, position: Position) -> Position:
     return Position(chunk.instruction, 0, 0)
 
 
-def _instruction(number: int) -> Position:
-    """Return the position before an instruction, or the start."""
+def _position_of_instruction(number: int) -> Position:
+    """Return the position before instruction `number`, the start for 0 and less."""
     if number <= 0:
         return START
     return Position(number)
 
 
-def _last_op(engine: Engine, graph: str) -> int:
-    """Return the step number of the last op in the order of the graph's epoch."""
+def _step_of_last_op(engine: Engine, graph: str) -> int:
+    """Return the step number (of `Position`) before the last op of the graph's epoch."""
     return 2 * (len(engine.topology(graph).ops) - 1)
 
 
 def _last_input(chunk: Chunk) -> int:
-    """Return the last input of a chunk."""
+    """Return the number of the last input of a chunk."""
     return chunk.first + chunk.count - 1
 
 
@@ -70,17 +70,18 @@ def _has_run_op(engine: Engine, position: Position) -> bool:
 
 
 def _op_before(engine: Engine, position: Position) -> Position:
-    """Return the position before the op that ran last, or that of an instruction where no op ran since it began."""
+    """Return the position before the op that ran last; if no op ran since the instruction began, that of the
+    instruction."""
     if not position.in_epoch:
         chunk = engine.log.epoch_before(position.instruction)
         if chunk is None or chunk.instruction != position.instruction - 1:
-            return _instruction(position.instruction - 1)
-        return Position(chunk.instruction, _last_input(chunk), _last_op(engine, chunk.graphs[0]))
+            return _position_of_instruction(position.instruction - 1)
+        return Position(chunk.instruction, _last_input(chunk), _step_of_last_op(engine, chunk.graphs[0]))
     if not engine.graphs:
         return Position(position.instruction)
     if position.step == STORED:
         if position.input < engine.done:
-            return position._replace(step=_last_op(engine, engine.graphs[0]))
+            return position._replace(step=_step_of_last_op(engine, engine.graphs[0]))
         if _has_run_op(engine, position):  # an input that failed: where it began
             return position._replace(step=0)
         position = position._replace(step=0)
@@ -88,13 +89,13 @@ def _op_before(engine: Engine, position: Position) -> Position:
         # Before the op that has run, or before the one in front of the op that is about to run.
         return position._replace(step=(position.step - 1) // 2 * 2)
     if position.input:
-        return Position(position.instruction, position.input - 1, _last_op(engine, engine.graphs[0]))
+        return Position(position.instruction, position.input - 1, _step_of_last_op(engine, engine.graphs[0]))
     return Position(position.instruction)
 
 
 def _input_before(engine: Engine, position: Position) -> Position:
-    """Return the position at which the current input began, or the previous one where the run stands at a
-    beginning."""
+    """Return the position at which the current input began; if the run stands there already, where the input before it
+    began."""
     if position.in_epoch:
         if position.step and _has_run_op(engine, position):
             return position._replace(step=0)

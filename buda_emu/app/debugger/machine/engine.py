@@ -72,26 +72,30 @@ class Worker:
 
     # --------------------------------------------------------------------------- for the thread that gives commands
     def call(self, work: Callable[[], T]) -> T:
-        """Do some work on the thread while no program runs, and return its result. Raises what the work raises."""
+        """Run `work` on the thread, between two steps of a program, and return its result. Blocks while a program runs.
+        Raises what `work` raises."""
         return self._ask(work)
 
     def go(self) -> Stop:
-        """Let the program continue, or begin, until it is held or ends."""
+        """Begin the programs, or resume the one that is held, and block until one is held at a step or all have ended.
+        Return the stop. Raises an error that `run` raises."""
         return self._ask(_GO)
 
     def abandon(self) -> None:
-        """End a program that is held."""
+        """End a program that is held between two steps; nothing happens if none is."""
         if self.held:
             self._ask(_ABANDON)
 
     def close(self) -> None:
-        """End the program, at the latest when it is held, and the thread."""
+        """Abandon the program and end the thread. Blocks while a program runs, until it is held at a step or ends; a
+        second call does nothing."""
         if self._thread.is_alive():
             self._ask(_CLOSE)
             self._thread.join()
 
     def _ask(self, work: Any) -> Any:
-        """Send a request to the thread, wait for the reply, and return its value or raise its error."""
+        """Send a request to the thread, wait for the reply, and return its value or raise its error. `work` is a
+        function, or an order for the program."""
         request = _Request(work, SimpleQueue())
         self._requests.put(request)
         reply = None
@@ -104,8 +108,8 @@ class Worker:
 
     # ------------------------------------------------------------------------------------------- on the thread
     def hold(self, stop: Stop) -> None:
-        """Report that the program stands here, and do other work until the program may continue. Raises
-        AbandonedError."""
+        """Hold the program at its present step: report the stop to the caller of `go`, and do the work of `call` until
+        the next `go`. Raises AbandonedError if the program is to end instead."""
         self.held = True
         self._now.replies.put(_Reply(stop))
         self._now = self._serve()
@@ -114,7 +118,7 @@ class Worker:
             raise AbandonedError
 
     def _serve(self) -> _Request:
-        """Do the work of requests until one is an order for the program, and return that."""
+        """Do the work of requests until one is an order for the program (go, abandon, close), and return that."""
         while True:
             request = self._requests.get()
             if isinstance(request.work, str):
@@ -126,7 +130,7 @@ class Worker:
             request.replies.put(reply)
 
     def _work(self) -> None:
-        """Serve requests until one closes the thread."""
+        """Serve requests until one closes the thread; the thread's main function."""
         closing = False
         while not closing:
             self._now = self._serve()
@@ -178,7 +182,7 @@ class Engine(Steps):
         emulator.stepper = self
 
     def close(self) -> None:
-        """End the program, even while it runs, and the machine."""
+        """End the program, interrupting it if it runs, its thread and the machine."""
         self.interrupt()
         self._worker.close()
         self.emulator.close()
@@ -190,12 +194,13 @@ class Engine(Steps):
         return self.stop.reason in ("end", "error")
 
     def call(self, work: Callable[[], T]) -> T:
-        """Look at the machine, or change it, while no program runs, and return the result of `work`."""
+        """Run `work`, which reads or changes the machine, on the program's thread while no program runs, and return its
+        result."""
         return self._worker.call(work)
 
     def go(self, goal: Goal, *, breaking: bool = True) -> Stop:
-        """Run to the goal, to a breakpoint if `breaking`, or to the end of the programs. Raises HostError if they have
-        already ended, and any error of a program that is no BudaError."""
+        """Run to the goal, with `breaking` only to the next breakpoint, or to the end of the programs, and return the
+        stop. Raises HostError if they have already ended, and any error of a program that is no BudaError."""
         if self.ended:
             raise HostError("all programs have run: `back` goes back, `run` begins again")
         self._set_goal(goal, breaking)
@@ -212,8 +217,8 @@ class Engine(Steps):
         return self.stop
 
     def seek(self, target: Position) -> Stop:
-        """Bring the machine to a position. An interrupt ends the move before the position, with the reason
-        "interrupted"."""
+        """Bring the machine to a position, forward or back, without stopping at breakpoints, and return the stop. An
+        interrupt ends the move before the position, with the reason "interrupted"."""
         current = self.stop
         if target == current.position:
             return current
@@ -227,8 +232,8 @@ class Engine(Steps):
         return self.stop
 
     def look_at(self, target: Position, look: Callable[[], T]) -> T:
-        """Return what `look` finds at another position; afterwards the machine stands again where it stood, for the
-        same reason. Raises StoppedShortError where an interrupt ends the way there."""
+        """Return what `look()` finds at another position; afterwards the machine stands again where it stood, for the
+        same reason. Raises StoppedShortError if an interrupt ends the way there."""
         stop = self.stop
         try:
             if self.seek(target).position < target:
@@ -240,7 +245,8 @@ class Engine(Steps):
                 self.stop = stop
 
     def last_hit(self, before: Position) -> Hit | None:
-        """Return the last position before `before` at which a breakpoint stops, or None."""
+        """Run again up to a position to find the last moment before it at which a breakpoint stops, and return that, or
+        None. The machine then stands elsewhere: the caller has to `seek`."""
         end = before
         while True:
             saved = self.history.before(Position(max(0, end.instruction - (not end.in_epoch))))
@@ -258,13 +264,14 @@ class Engine(Steps):
             end = saved.position._replace(step=1)
 
     def moment(self, event: Event) -> Moment:
-        """Return the current moment as goals see it."""
+        """Return the current moment, as if `event` had just happened there; goals are tested against it."""
         return Moment(
             event=event, position=self.stop.position, program=self.program, index=self.index, loops=self.loops
         )
 
     def change(self, change: UserChange) -> None:
-        """Make a change here, and forget the checkpoints of later moments, which are those of an unchanged run."""
+        """Make a change of the user at the current position, remember it for later runs over this position, and delete
+        the checkpoints of later moments, which are those of an unchanged run."""
         self._worker.call(lambda: change.make(self))
         self.changes.append(change)
         self.history.forget_after(change.position)
@@ -277,7 +284,8 @@ class Engine(Steps):
             self._back_to(position)
 
     def forget_changes_after(self, position: Position) -> list[UserChange]:
-        """Remove and return the changes that were made after a position."""
+        """Remove the user's changes that were made after a position, with the checkpoints that have them, and return
+        them."""
         dropped = [change for change in self.changes if change.position > position]
         if dropped:
             self.changes[:] = [change for change in self.changes if change.position <= position]
@@ -290,7 +298,7 @@ class Engine(Steps):
         return Position(self._starts.get(self._running, 0))
 
     def stopped_by(self, stop: Stop) -> None:
-        """Record a stop at a breakpoint that was found by going there without stopping."""
+        """Set the stop at which the run stands; for a breakpoint to which the machine was brought by `seek`."""
         self.stop = stop
 
     def interrupt(self) -> None:
@@ -300,7 +308,8 @@ class Engine(Steps):
         self.ops = True
 
     def _back_to(self, target: Position) -> None:
-        """Restore the last checkpoint at or before a position."""
+        """Restore the last checkpoint at or before a position, with the changes at the start; the caller goes on from
+        there."""
         self._worker.abandon()
         saved = self.history.before(target)
         self._worker.call(lambda: self.history.restore(saved))
@@ -349,7 +358,8 @@ class Engine(Steps):
         return Stop("end", position)
 
     def _error_position(self) -> Position:
-        """Return the position after everything that was run; an input that failed counts as begun."""
+        """Return the position at which a program failed: after everything that was run; an input that failed counts as
+        begun."""
         if not self.graphs:
             return Position(self.count, 0, 0)
         return Position(self.count, self.done, STORED)

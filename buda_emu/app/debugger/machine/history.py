@@ -64,7 +64,8 @@ class History:
         return perf_counter() >= self._next
 
     def take(self, position: Position, program: int, *, running: bool) -> None:
-        """Save the current state, unless a checkpoint of this position or a later one exists."""
+        """Save the current state as a checkpoint, unless there is one of this position or a later one, and set when the
+        next one is due. `running` says that a program stands between two instructions."""
         start = perf_counter()
         if self._saved and self._saved[-1].position >= position:
             self._next = start + max(_MIN_SECONDS, _COST_FACTOR * self._cost)
@@ -78,8 +79,8 @@ class History:
         self.stop_clock()
 
     def _thin(self) -> None:
-        """Delete checkpoints beyond the limits. The first and the last stay; every other one in the older half is
-        deleted."""
+        """Delete checkpoints until they keep the limits: every second one of the older half. The first and the last
+        stay."""
         while len(self._saved) > 2 and (
             len(self._saved) > MAX_CHECKPOINTS or self.bytes - self._first_bytes() > self._limit
         ):
@@ -103,8 +104,8 @@ class History:
         self._checkpoints.back_to(saved.state)
 
     def before_write(self, store: TileStore, position: Position) -> None:
-        """Copy memory that the host is about to change at a position into the checkpoints up to it, which share memory
-        that programs do not write."""
+        """Give the checkpoints up to a position their own copy of memory that the host is about to change. They share
+        it with the machine as long as only programs run, which do not write it."""
         contents = None
         for saved in self._saved:
             if saved.position > position:
@@ -164,7 +165,7 @@ class Log:
         self._chunks[-1].stored = True
 
     def back_to(self, position: Position) -> None:
-        """Forget chunks that begin at or after a position."""
+        """Drop the chunks that begin at or after a position, because the run goes back there."""
         while self._chunks and self._chunks[-1].begin() >= position:
             self._weight -= self._chunks.pop().weight
 
@@ -173,8 +174,8 @@ class Log:
         return reversed(self._chunks)
 
     def writer(self, entries: Sequence[tuple[str, int]], before: Position) -> tuple[Chunk, int, str, int] | None:
-        """Return the last write to one of these entries among what was stored before a position: the chunk, the input
-        within it, and the entry's queue and slot; None where there is none."""
+        """Return the last write to one of these entries, (queue, slot), that was stored before a position: the chunk,
+        the input within the chunk, and the entry's queue and slot; None if the log has none."""
         for chunk in self.latest():
             if not chunk.stored or chunk.begin() > before:
                 continue
@@ -186,8 +187,8 @@ class Log:
         return None
 
     def epoch_before(self, instruction: int, graph: str = "") -> Chunk | None:
-        """Return the last chunk of an epoch that an earlier instruction began, one with this graph if it is named; None
-        where there is none."""
+        """Return the last chunk of an epoch that began before instruction `instruction`, if `graph` is named of one
+        with that graph; None if there is none."""
         for chunk in self.latest():
             if chunk.instruction < instruction and (not graph or graph in chunk.graphs):
                 return chunk

@@ -45,7 +45,7 @@ class BreakpointTests(Protocol):
     """The interface by which the engine asks where breakpoints may stop, and which of them do."""
 
     def forget(self) -> None:
-        """Forget what was seen at the previous event, because the run stands at another moment."""
+        """Clear what was seen at the previous event, because the run stands at another moment."""
         ...
 
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
@@ -57,7 +57,8 @@ class BreakpointTests(Protocol):
         ...
 
     def hits(self, engine: "Steps", moment: Moment) -> tuple[tuple[int, ...], str]:
-        """Return the numbers of the breakpoints that stop at this moment, and what happened, in words."""
+        """Test the breakpoints at this moment and count their hits. Return the numbers of those that stop the run, and
+        text on what happened; () and "" if none does."""
         ...
 
 
@@ -90,11 +91,11 @@ class Steps(Stepper):
         self._reset(START)
 
     def _hold(self, stop: Stop) -> None:
-        """Hold the program; return when it may continue."""
+        """Stop the program at its present step until the debugger lets it go on, and then return."""
         raise NotImplementedError
 
     def _reset(self, position: Position) -> None:
-        """Forget the running program, and count instructions from those begun at `position`."""
+        """Clear all that belongs to a running program, and count instructions on from those begun at `position`."""
         self.count: int = position.instruction  # instructions begun
         self.program = ""
         self.index = -1
@@ -153,7 +154,7 @@ class Steps(Stepper):
         return len(self.standing.loops) if self.program else 0
 
     def epoch(self, graphs: tuple[str, ...], inputs: int) -> None:
-        """Note the epoch that begins, and choose how closely its first inputs are watched."""
+        """Record the epoch that begins, and choose whether its first inputs are stopped at ops."""
         self.graphs = graphs
         self.input_count = inputs
         self.done = 0
@@ -191,7 +192,7 @@ class Steps(Stepper):
             self._choose()
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - one, or the first of them
-        """Hold the tensor that the epoch has read of a queue."""
+        """Remember the tensor that the epoch has read from a queue, for inspection."""
         self._hold_value(queue, tiles)
 
     def op(self, op: Op, inputs: int) -> bool:  # noqa: ARG002
@@ -203,7 +204,8 @@ class Steps(Stepper):
         return not self._skips
 
     def result(self, op: Op, tiles: Tiles, put: Callable[[Tiles], None] | None, inputs: int) -> None:  # noqa: ARG002
-        """Hold the result of an op and stop after it where goal or breakpoints say so; `put` replaces the result."""
+        """Remember the result of an op and stop after it where goal or breakpoints say so; meanwhile the user can
+        replace the result by `put`."""
         self._hold_value(op.name, tiles)
         self.put = None
         if put is not None:
@@ -220,13 +222,14 @@ class Steps(Stepper):
         self._machine.programs.set_variable(name, value)
 
     def _replace(self, op: str, put: Callable[[Tiles], None], tiles: Tiles) -> None:
-        """Replace the result of an op in the run and, where it is held, in `values`."""
+        """Replace the result of an op in the run by `put`, and in `values`."""
         put(tiles)
         if op in self.values:
             self.values[op][...] = tiles
 
     def _hold_value(self, name: str, tiles: Tiles) -> None:
-        """Hold a copy of the first input's tiles; the oldest tensors are dropped beyond MAX_HELD_BYTES."""
+        """Remember a copy of the tiles of the first of the inputs under a name; the oldest tensors are dropped beyond
+        MAX_HELD_BYTES."""
         first_input = tiles[:1].copy()
         self.values[name] = first_input
         self._held_bytes += first_input.nbytes
@@ -239,7 +242,7 @@ class Steps(Stepper):
         return self._topologies[graph]
 
     def order(self, graph: str) -> Mapping[str, int]:
-        """Return the number of each op in the order of the graph's epoch."""
+        """Return the number of each op in the order in which the graph's epoch runs them."""
         topo = self._topologies[graph]
         first = topo.graphs[0]
         if first not in self._orders:
@@ -247,12 +250,12 @@ class Steps(Stepper):
         return self._orders[first]
 
     def _op_position(self, op: Op, after: int) -> Position:
-        """Return the position before an op, or with `after` 1 the one after it."""
+        """Return the position before an op, or with `after` = 1 the one after it."""
         return Position(self.count, self.done, 2 * self.order(op.graph)[op.name] + after)
 
     def _choose(self) -> None:
-        """Choose how closely the next inputs of the epoch are watched: at every op, and how many inputs may run
-        together."""
+        """Choose for the next inputs of the epoch whether the run reports each op (`ops`), and how many inputs may run
+        together (`most_inputs`): fewer reports run faster."""
         self.ops = False
         self.most_inputs = None
         if self.count < self._watched_from and not self.interrupted.wanted:
@@ -281,7 +284,8 @@ class Steps(Stepper):
         return self._topologies[self.graphs[0]]
 
     def _event(self, event: Event, position: Position) -> None:
-        """Apply changes, test breakpoints and the goal at an event, and hold the program where one of them stops it."""
+        """Handle an event: apply the user's changes at this position, test breakpoints and the goal, and hold the
+        program if one of them, or an interrupt, stops it."""
         self._make_changes(position)
         moment = Moment(event=event, position=position, program=self.program, index=self.index, loops=self.loops)
         numbers, text = self._hits(moment)
@@ -297,8 +301,8 @@ class Steps(Stepper):
             self._hold_at(Stop("interrupted", position))
 
     def _hits(self, moment: Moment) -> tuple[tuple[int, ...], str]:
-        """Return the breakpoints that stop here. An interrupt of their conditions holds the program, and they are
-        tested again when it continues."""
+        """Test the breakpoints and return the numbers and the text of those that stop here. If an interrupt ends the
+        evaluation of a condition, hold the program, and test them again when it continues."""
         while self._breaking and self.breaks is not None:
             try:
                 return self.breaks.hits(self, moment)
@@ -307,8 +311,8 @@ class Steps(Stepper):
         return (), ""
 
     def _hold_at(self, stop: Stop) -> None:
-        """Hold the program at a stop, then choose anew how closely to watch, because goal and breakpoints may be
-        others."""
+        """Hold the program at a stop; when it goes on, choose again how closely to watch, because goal and breakpoints
+        may be others."""
         self._hold(stop)
         if self.graphs and stop.position.in_epoch:
             self._choose()
@@ -334,8 +338,8 @@ class Steps(Stepper):
         return self._machine.journal.executed
 
     def sharing(self, queue: str, slot: int) -> list[tuple[str, int]]:
-        """Return the entry and those of other rams that lie on the same memory (NETLIST 1.10), as far as an op fills
-        their queues."""
+        """Return the entries, (queue, slot), of this and other rams that lie on the same memory (NETLIST 1.10), as far
+        as an op fills their queues; [] for an entry that only the host writes."""
         view = self.channels[queue].view
         first = slot * view.t
         last = (slot + 1) * view.t

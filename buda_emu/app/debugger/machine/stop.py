@@ -73,7 +73,7 @@ class Stop:
 
 
 class StoppedShortError(HostError):
-    """An interrupt that ended the way to a moment which was to be looked at."""
+    """An interrupt by the user while the machine was on its way to a moment that was to be inspected."""
 
     def __init__(self) -> None:
         super().__init__("interrupted before it was found")
@@ -105,7 +105,7 @@ class Goal:
     index: int | None = None
 
     def at_ops(self, instruction: int, input: int) -> bool:
-        """Return whether the goal may be reached at an op of this input."""
+        """Return whether the goal may be reached at an op of this input, so that the run has to report ops."""
         if self.kind == "next":
             return True
         if self.kind == "input":
@@ -118,7 +118,8 @@ class Goal:
         return target.step != STORED
 
     def most_inputs(self, instruction: int, done: int) -> int | None:
-        """Return how many inputs may run together up to the target where no op stops the run; None means no limit."""
+        """Return how many of the inputs after `done` may run together without passing the target; None if there is no
+        limit."""
         target = self.target
         if target is None or target.instruction != instruction or not target.in_epoch:
             return None
@@ -145,14 +146,15 @@ class Goal:
         return True
 
     def _is_finish(self, moment: Moment) -> bool:
-        """Return whether the epoch is over, or outside of one the innermost loop or the program of the start."""
+        """Return whether a goal of kind "finish" is reached at an instruction: the epoch in which it was set is over,
+        or outside of one the innermost loop or the program."""
         if self.start.position.in_epoch:
             return True
         return moment.program != self.start.program or moment.loops < self.start.loops
 
     def _is_beyond(self, moment: Moment) -> bool:
-        """Return whether the instruction comes later than that of the start, as gdb's until has it, so that a loop runs
-        to its end; with an index, whether it is that instruction."""
+        """Return whether a goal of kind "until" is reached at an instruction: it comes later in the program than the
+        one where the goal was set, so that a loop runs to its end; with an index, whether it is that instruction."""
         if self.index is not None:
             return moment.index == self.index
         return moment.program != self.start.program or moment.index > self.start.index
