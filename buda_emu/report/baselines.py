@@ -73,7 +73,7 @@ class ItemChange:
 
     @property
     def what(self) -> str:
-        """Return the words of the item."""
+        """The words that identify the item."""
         present = self.now or self.before
         return present.what if present is not None else ""
 
@@ -92,12 +92,12 @@ class BaselineComparison:
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing is new or worse."""
+        """True if nothing is new or worse."""
         return not self.new and not self.worse
 
     @property
     def known_files(self) -> frozenset[str]:
-        """Return the files that have faults, none of which is new or worse."""
+        """The files that have faults, none of which is new or worse."""
         bad = {change.file for change in (*self.new, *self.worse)}
         present = (*self.known, *self.better)
         return frozenset(change.file for change in present if change.now and change.now.fails) - bad
@@ -106,7 +106,7 @@ class BaselineComparison:
         """Yield lines for the first changes of each kind, then counts, such as `2 mended, 1 new` in the last line.
         `updated` tells whether the baseline holds by now what it did not have."""
         for word, changes in self._changes_by_word():
-            texts = [f"{word}: {change.file}: {change.what}{self._levels(change)}" for change in changes]
+            texts = [f"{word}: {change.file}: {change.what}{self._levels_text(change)}" for change in changes]
             yield from first_lines(texts, word)
         texts = [
             f"expected: {change.file}: {change.what}: {change.before.reason}"
@@ -119,9 +119,9 @@ class BaselineComparison:
         if self.unlisted:
             outcome = "added to the baseline" if updated else "not in the baseline yet"
             yield f"{plural(len(self.unlisted), 'figure')} {outcome}"
-        yield self._sum()
+        yield self._counts_line()
 
-    def _sum(self) -> str:
+    def _counts_line(self) -> str:
         """Return the counts of changes as one line."""
         counts = [f"{len(self.mended)} mended", f"{len(self.new)} new"]
         if self.worse:
@@ -134,8 +134,8 @@ class BaselineComparison:
         """Return the changes of each kind that is printed, under its word."""
         return ("new", self.new), ("worse", self.worse), ("better", self.better), ("mended", self.mended)
 
-    def _levels(self, change: ItemChange) -> str:
-        """Return the level before and now, in parentheses; "" unless both exist."""
+    def _levels_text(self, change: ItemChange) -> str:
+        """Return the levels of a change, before and now, in parentheses; "" unless both exist."""
         if change.before is None or change.now is None:
             return ""
         before = change.before.level
@@ -187,9 +187,9 @@ def compare(
     present: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
 ) -> BaselineComparison:
-    """Compare the present items of each file with those that the baseline expects of it. Files that were not
-    examined (`present` lacks them) do not count. `measure` replaces that of the section.
-    """
+    """Compare the present items of each file with those that the baseline expects of it, and sort them by what became
+    of them. Files that were not examined (`present` lacks them) do not count. `measure` replaces that of the
+    section."""
     result = _ChangeLists()
     for file, items in present.items():
         unmatched = {entry.what: entry for entry in expected.get(file, ())}
@@ -209,9 +209,8 @@ def compare(
 
 
 def _list_for(result: _ChangeLists, change: ItemChange, measure: Measure) -> list[ItemChange]:
-    """Return the list of the result to which a change belongs, by how far its level moved; `measure` says by how
-    much it may.
-    """
+    """Return the list of the result to which a change belongs: by whether the baseline has the item, and by whether its
+    level moved by more than `measure` allows."""
     before = change.before
     present = change.now
     assert present is not None
@@ -244,19 +243,20 @@ class Baseline:
     def against(self, present: Mapping[str, Sequence[Item]]) -> BaselineComparison:
         """Compare the present items of each file, by its path, with the baseline."""
         entries = self._matching_entries()
-        expected = {name: entries.get(self._name(name), []) for name in present}
+        expected = {name: entries.get(self._name_in_baseline(name), []) for name in present}
         return compare(self.section, expected, present, self.measure)
 
     def keep(self, present: Mapping[str, Sequence[Item]]) -> None:
-        """With `update`, write the present items of each file, by its path, to the baseline. Raises OSError, and
-        HostError if the file was damaged meanwhile: callers write first what else they have of a long run."""
+        """If the baseline is to be updated, write the present items of each file, by its path, to it; else do nothing.
+        Raises OSError, and HostError if the file was damaged meanwhile: callers write first what else they have of a
+        long run."""
         if self.update:
             with folder_to_ourselves(Path(self.path).parent):
                 self._read_again()
-                self._write({self._name(name): items for name, items in present.items()})
+                self._write({self._name_in_baseline(name): items for name, items in present.items()})
 
     def _read_again(self) -> None:
-        """Take over what other runs have written to the file since it was read, so that none is lost."""
+        """Read the file again, since other runs may have written to it, so that what they wrote is not lost."""
         with suppress(FileNotFoundError):
             self.content = _parse(self.path, read_whole(self.path))
 
@@ -265,7 +265,7 @@ class Baseline:
         section = self.content.get(self.section)
         if section is None or not _same_settings(section["settings"], self.settings):
             return {}  # figures of other settings do not compare
-        return _items(section, self.section)
+        return _entries_by_file(section, self.section)
 
     def _write(self, present: Mapping[str, Sequence[Item]]) -> None:
         """Write the present items to the baseline. Files that were not examined keep their entries as long as they
@@ -278,13 +278,15 @@ class Baseline:
         expected = self._explained_entries()
         for name, items in present.items():
             entries[name] = [_updated_entry(entry, expected.get((name, entry.what))) for entry in items]
-        files = {name: [self._plain(entry) for entry in entries[name]] for name in sorted(entries) if entries[name]}
+        files = {
+            name: [self._entry_json(entry) for entry in entries[name]] for name in sorted(entries) if entries[name]
+        }
         content = {"schema_version": SCHEMA_VERSION, **self.content}
         content[self.section] = {"settings": dict(self.settings), "files": files}
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         write_file(self.path, lambda stream: stream.write(text.encode("utf-8", "surrogateescape")))
 
-    def _plain(self, entry: BaselineEntry) -> dict[str, Any]:
+    def _entry_json(self, entry: BaselineEntry) -> dict[str, Any]:
         """Return an entry as the file stores it."""
         content: dict[str, Any] = {"what": entry.what}
         if entry.level is not None:
@@ -294,15 +296,16 @@ class Baseline:
         return content
 
     def _explained_entries(self) -> dict[tuple[str, str], BaselineEntry]:
-        """Return the entries with a user's reason, by file and words, even if they were made with other settings."""
+        """Return the entries for which a user has given a reason, by file and words, even if they were made with other
+        settings."""
         section = self.content.get(self.section)
         entries: dict[tuple[str, str], BaselineEntry] = {}
         if section is not None:
-            for file, items in _items(section, self.section).items():
+            for file, items in _entries_by_file(section, self.section).items():
                 entries.update(((file, entry.what), entry) for entry in items if entry.reason)
         return entries
 
-    def _name(self, path: str) -> str:
+    def _name_in_baseline(self, path: str) -> str:
         """Return a file's name as the baseline has it: relative to the baseline's folder, with slashes."""
         if path == "-":
             return path
@@ -328,7 +331,7 @@ def read_baseline(
     stored = content.get(section)
     if stored is not None and not update and not _same_settings(stored["settings"], settings):
         other = ", ".join(
-            f"{key} {_word(stored['settings'].get(key))}, now {_word(settings.get(key))}"
+            f"{key} {_setting_text(stored['settings'].get(key))}, now {_setting_text(settings.get(key))}"
             for key in sorted({*stored["settings"], *settings})
             if stored["settings"].get(key) != settings.get(key)
         )
@@ -339,7 +342,8 @@ def read_baseline(
 
 
 def _updated_entry(present: Item, expected: BaselineEntry | None) -> BaselineEntry:
-    """Return the new entry of an item. An expected item keeps its reason, and stays expected at any level if it was."""
+    """Return the new baseline entry for a present item. If the baseline had it (`expected`), it keeps its reason, and
+    has no level if it had none."""
     if expected is None:
         return BaselineEntry(present.what, present.level)
     level = present.level
@@ -353,14 +357,14 @@ def _same_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return all(before.get(key) == after.get(key) for key in {*before, *after})
 
 
-def _word(value: object) -> str:
+def _setting_text(value: object) -> str:
     """Return a setting's value as JSON for a message, "not given" for an empty one."""
     if value is None or value == [] or value == {}:
         return "not given"
     return json.dumps(value)
 
 
-def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[BaselineEntry]]:
+def _entries_by_file(section: Mapping[str, Any], name: Section) -> dict[str, list[BaselineEntry]]:
     """Return the entries of a section by file."""
     level = MEASURES[name].name
     return {
@@ -377,32 +381,31 @@ def _parse(path: str, data: bytes) -> dict[str, Any]:
     except ValueError as error:
         fix = "take an older copy of it, or remove it and make it again with --update-baseline"
         raise HostError(f"{path}: not a baseline: {error}: {fix}") from None
-    root = _object(path, content, ("schema_version", *MEASURES), needed=("schema_version",))
+    root = _require_object(path, content, ("schema_version", *MEASURES), needed=("schema_version",))
     if root["schema_version"] != SCHEMA_VERSION:
         raise HostError(f"{path}: schema version {root['schema_version']!r}, this version reads {SCHEMA_VERSION}")
     for name, measure in MEASURES.items():
         if name not in root:
             continue
-        section = _object(f"{path}: {name}", root[name], ("settings", "files"), needed=("settings", "files"))
-        _object(f"{path}: {name}: settings", section["settings"])
-        for file, items in _object(f"{path}: {name}: files", section["files"]).items():
+        section = _require_object(f"{path}: {name}", root[name], ("settings", "files"), needed=("settings", "files"))
+        _require_object(f"{path}: {name}: settings", section["settings"])
+        for file, items in _require_object(f"{path}: {name}: files", section["files"]).items():
             if not isinstance(items, list):
                 raise HostError(f"{path}: {name}: files: {file}: not a list")
             earlier: set[str] = set()
             for number, entry in enumerate(cast(list[Any], items), 1):
                 place = f"{path}: {name}: files: {file}: item {number}"
-                _check_item(place, entry, measure.name)
+                _require_item(place, entry, measure.name)
                 if entry["what"] in earlier:  # of two levels, the higher one would hide what is worse
                     raise HostError(f"{place}: {entry['what']} is there already: remove one, as after a merge")
                 earlier.add(entry["what"])
     return root
 
 
-def _check_item(place: str, entry: Any, level: str) -> None:
-    """Raise HostError unless an entry of a baseline file is well formed. `place` names it in the error; `level` is
-    the key that holds its level.
-    """
-    fields = _object(place, entry, ("what", level, "reason"), needed=("what",))
+def _require_item(place: str, entry: Any, level: str) -> None:
+    """Raise HostError unless an entry of a baseline file is well formed: words, and a number as its level under the key
+    `level`. `place` names the entry in the error."""
+    fields = _require_object(place, entry, ("what", level, "reason"), needed=("what",))
     for key in ("what", "reason"):
         if key in fields and (not isinstance(fields[key], str) or not fields[key].strip()):
             raise HostError(f"{place}: {key}: must be words")
@@ -411,10 +414,9 @@ def _check_item(place: str, entry: Any, level: str) -> None:
         raise HostError(f"{place}: {level}: must be a number")
 
 
-def _object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a value that must be a JSON object with the `needed` keys and no others than `keys` (none: any).
-    Raises HostError, which names `place`, for anything else.
-    """
+def _require_object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[str] = ()) -> dict[str, Any]:
+    """Return `value`, which must be a JSON object with the `needed` keys and no others than `keys` (none: any). Raises
+    HostError, which names `place`, for anything else."""
     if not isinstance(value, dict):
         raise HostError(f"{place}: not a JSON object")
     content = cast(dict[str, Any], value)
@@ -442,8 +444,8 @@ def check_items(diagnostics: "Sequence[Diagnostic]") -> list[Item]:
 
 
 def test_items(case: "CaseResult") -> list[Item]:
-    """Return the items of section `test`: the outputs and performance figures that failed, or the status of a netlist
-    that failed without any; none if it passed or was skipped."""
+    """Return the items of section `test` of a netlist: its outputs and performance figures that failed, or its status
+    if it failed without any; none if it passed or was skipped."""
     if case.status in ("passed", "skipped"):
         return []
     items: list[Item] = []
@@ -459,9 +461,8 @@ def test_items(case: "CaseResult") -> list[Item]:
 
 
 def perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> list[Item]:
-    """Return the items of the section `perf`: the cycles for an input of every epoch, and the missed figures of
-    performance-check.
-    """
+    """Return the items of the section `perf`: the cycles per input of every epoch, as figures, and the missed figures
+    of performance-check, as faults."""
     return list(_perf_items(run, checks))
 
 
@@ -481,12 +482,12 @@ def _check_name(config: str, graph: str, target: str, metric: str) -> str:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a baseline file with optional sections `check`, `test` and `perf`."""
-    sections = {name: _section(measure.name) for name, measure in MEASURES.items()}
+    sections = {name: _section_schema(measure.name) for name, measure in MEASURES.items()}
     form = versioned_schema("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
     return {**form, "required": ["schema_version"], "additionalProperties": False}
 
 
-def _section(level: str) -> dict[str, Any]:
+def _section_schema(level: str) -> dict[str, Any]:
     """Return the schema of a section, whose items have a level of this name."""
     words = {"type": "string", "pattern": r"\S"}
     entry = {

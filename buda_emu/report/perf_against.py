@@ -35,7 +35,7 @@ class FigureChange:
 
     @property
     def difference(self) -> float:
-        """Return the cycles after less those before."""
+        """The cycles after less those before; None counts as 0."""
         return (self.after or 0.0) - (self.before or 0.0)
 
 
@@ -69,12 +69,12 @@ class OpChange:
 
     @property
     def difference(self) -> float:
-        """Return the cycles after less those before; an op that a run does not have takes none there."""
+        """The cycles after less those before; an op that a run does not have takes none there."""
         return (self.after or 0.0) - (self.before or 0.0)
 
     @property
     def kind(self) -> Change:
-        """Return the kind of the change."""
+        """The kind of the change."""
         return kind_of_change(self.before, self.after)
 
 
@@ -97,12 +97,12 @@ class EpochChange:
 
     @property
     def difference(self) -> float:
-        """Return the cycles for each input after less those before."""
+        """The cycles per input after less those before; None counts as 0."""
         return (self.after or 0.0) - (self.before or 0.0)
 
     @property
     def percent(self) -> float | None:
-        """Return the difference in per cent of `before`, or None if the epoch is new or gone."""
+        """The difference in per cent of `before`, or None if the epoch is new or gone."""
         if not self.before or self.after is None:
             return None
         return 100 * self.difference / self.before
@@ -132,11 +132,11 @@ class RunComparison:
 
     @property
     def changed_epochs(self) -> tuple[EpochChange, ...]:
-        """Return the epochs whose pace or units differ."""
+        """The epochs whose pace or units differ."""
         return tuple(epoch for epoch in self.epochs if epoch.units or epoch.before != epoch.after)
 
     def worst_percent(self) -> float:
-        """Return by how many per cent the program or epoch that lost most is slower; 0 if none is."""
+        """Return by how many per cent the slowed program or epoch that lost most is slower; 0 if none is slower."""
         lost = [100 * (after - before) / before for before, after in self.programs.values() if before]
         lost += [epoch.percent for epoch in self.epochs if epoch.percent is not None]
         return max([*lost, 0.0])
@@ -147,11 +147,11 @@ NO_COMPARISON: Final = RunComparison(before="", after="", conditions=(), program
 
 
 def against(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "the earlier run") -> RunComparison:
-    """Compare two results of `perf --json`, the earlier one first, which is from the file `path`. Raises HostError for
-    one that lacks a key."""
+    """Compare two results of `perf --json`, the earlier one first, which is from the file `path`. Raises HostError if
+    one lacks a key or has a value of another kind."""
     try:
-        old = _epochs(before)
-        new = _epochs(after)
+        old = _epochs_by_key(before)
+        new = _epochs_by_key(after)
         keys = [*new, *(key for key in old if key not in new)]
         old_cycles = before["program_cycles"]
         new_cycles = after["program_cycles"]
@@ -181,8 +181,8 @@ def _different_clocks(before: Mapping[str, Any], after: Mapping[str, Any]) -> tu
 
 
 def _host_bound_seconds(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the seconds of both whole runs if the host link bounds one of them, else None; also None if an earlier
-    version did not state them."""
+    """Return the seconds of both whole runs if the host link bounds at least one of them; None if it bounds neither, or
+    an earlier version wrote no such seconds."""
     if "overall_seconds" not in before or "overall_seconds" not in after:
         return None
     if not any(_is_bound_by_host(run) for run in (before, after)):
@@ -191,7 +191,7 @@ def _host_bound_seconds(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def _is_bound_by_host(run: Mapping[str, Any]) -> bool:
-    """Return whether the host link takes longer than the chips."""
+    """Return whether a run takes longer than its chips do, since the host link is slower."""
     seconds = sum(run["program_cycles"].values()) / (1e6 * float(run["clock_mhz"]))
     return float(run["overall_seconds"]) > seconds * (1 + _SAME)
 
@@ -199,9 +199,10 @@ def _is_bound_by_host(run: Mapping[str, Any]) -> bool:
 def _program_intervals(
     before: Mapping[str, Any], after: Mapping[str, Any], programs: Mapping[str, tuple[float, float]]
 ) -> dict[str, Interval]:
-    """Return the interval of the difference of each program; none if a run was written before there were intervals."""
-    old = _epochs(before)
-    new = _epochs(after)
+    """Return the interval of the difference of each program's cycles, by name; {} if a run was written before there
+    were intervals. Units that work equally long in both runs do not widen it."""
+    old = _epochs_by_key(before)
+    new = _epochs_by_key(after)
     if not all({"parts", "runs"} <= epoch.keys() for epoch in (*old.values(), *new.values())):
         return {}
     same: set[str] = set()
@@ -244,12 +245,11 @@ def _pace_parts(epoch: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _same_units(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    """Return the units of an epoch, by the names that its parts have, that work equally long in both runs; loading
-    is among them if it takes as long.
-    """
-    changed = {(change.kind, change.name) for change in _changes(_units(old), _units(new))}
+    """Return the units of an epoch, by the names that its parts have, that work equally long in both runs; loading is
+    among them if it takes equally long."""
+    changed = {(change.kind, change.name) for change in _unit_changes(_unit_cycles(old), _unit_cycles(new))}
     same: set[str] = set()
-    for kind, name in _units(new).keys() - changed:
+    for kind, name in _unit_cycles(new).keys() - changed:
         if kind == "op":
             same.add(f"op {name}")
         else:
@@ -259,8 +259,8 @@ def _same_units(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     return same
 
 
-def _epochs(run: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Return the epochs of a run by program and graphs."""
+def _epochs_by_key(run: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Return the epochs of a run by the name of the program and the joined names of the graphs."""
     return {(epoch["program"], " + ".join(epoch["graphs"])): epoch for epoch in run["epochs"]}
 
 
@@ -279,39 +279,40 @@ def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
 
 
 def _grid_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line where the grids of one chip differ; those of different chips and boards differ by their names."""
-    old_grid = _grid(before)
-    new_grid = _grid(after)
-    of_one_chip = _chip(before) == _chip(after)
+    """Yield a line if both runs are on one architecture and board but with different grids; nothing otherwise."""
+    old_grid = _grid_of_run(before)
+    new_grid = _grid_of_run(after)
+    of_one_chip = _arch_and_board(before) == _arch_and_board(after)
     if of_one_chip and "" not in (old_grid, new_grid) and old_grid != new_grid:
         yield f"grid: {old_grid}, now {new_grid}"
 
 
-def _chip(run: Mapping[str, Any]) -> tuple[str, str]:
+def _arch_and_board(run: Mapping[str, Any]) -> tuple[str, str]:
     """Return the architecture and the board of a run, "" for no board."""
     return run["arch"], run.get("board") or ""
 
 
 def _shared_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the board, the grid and the speeds that both runs have in common and a plain run of the netlist has not."""
-    arch, name = _chip(after)
-    if name and name == _chip(before)[1]:
+    """Yield text on the board, grid and speeds that both runs have in common and that a run of the netlist without
+    options would not have."""
+    arch, name = _arch_and_board(after)
+    if name and name == _arch_and_board(before)[1]:
         yield f"board {name}"
-    grid = _grid(after)
-    if grid == _grid(before) and grid not in ("", _usual_grid(arch, name)):
+    grid = _grid_of_run(after)
+    if grid == _grid_of_run(before) and grid not in ("", _usual_grid(arch, name)):
         yield f"grid {grid}"
     speeds = before["what_if"]
     yield from (f"{speed} {value:g}" for speed, value in after["what_if"].items() if speeds.get(speed) == value)
 
 
 def _usual_grid(arch: str, name: str) -> str:
-    """Return the grid of an architecture, or of a board where `name` is that of one."""
+    """Return the grid of a board, or of an architecture if `name` is "", as text such as `8x8`."""
     if name:
         return _grid_text(board(name).grid)
     return _grid_text(device(arch).grid)
 
 
-def _grid(run: Mapping[str, Any]) -> str:
+def _grid_of_run(run: Mapping[str, Any]) -> str:
     """Return the rows and columns of cores of a run's chip, "" for a run of an earlier version, which wrote none."""
     grid = run.get("grid")
     return _grid_text(grid) if grid else ""
@@ -323,7 +324,8 @@ def _grid_text(grid: Sequence[int]) -> str:
 
 
 def _mapping_changes(word: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each name whose value differs; `word` says what the values are, such as "parameter"."""
+    """Yield a line for each name whose value differs between two mappings; `word` says what the values are, such as
+    "parameter"."""
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
             yield f"{word} {name}: {_or_none(old.get(name))}, now {_or_none(new.get(name))}"
@@ -335,7 +337,7 @@ def _or_none(value: object) -> str:
 
 
 def _pace(epoch: Mapping[str, Any] | None) -> float | None:
-    """Return the cycles per input of an epoch, or those of its only input; None for no epoch."""
+    """Return the cycles per input of an epoch, or those of its first input if it has only one; None for no epoch."""
     if epoch is None:
         return None
     pace = epoch["cycles_per_input"]
@@ -349,7 +351,9 @@ def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapp
     program, graphs = key
     units: tuple[FigureChange, ...] = ()
     if old is not None and new is not None:
-        units = tuple(sorted(_changes(_units(old), _units(new)), key=lambda change: -abs(change.difference)))
+        units = tuple(
+            sorted(_unit_changes(_unit_cycles(old), _unit_cycles(new)), key=lambda change: -abs(change.difference))
+        )
     return EpochChange(
         program=program,
         graphs=graphs,
@@ -376,8 +380,8 @@ _Epochs = Mapping[tuple[str, str], Mapping[str, Any]]
 
 def _op_changes(old: _Epochs, new: _Epochs) -> Iterator[OpChange]:
     """Yield the change of every op of two runs, those of the later run first."""
-    old_ops = _ops(old)
-    new_ops = _ops(new)
+    old_ops = _ops_by_name(old)
+    new_ops = _ops_by_name(new)
     for name in dict.fromkeys([*new_ops, *old_ops]):
         graphs_before, before = old_ops.get(name, ("", _NO_OP))
         graphs_after, after = new_ops.get(name, ("", _NO_OP))
@@ -396,7 +400,7 @@ def _op_changes(old: _Epochs, new: _Epochs) -> Iterator[OpChange]:
 _NO_OP: Final[Mapping[str, Any]] = {}
 
 
-def _ops(epochs: _Epochs) -> dict[str, tuple[str, Mapping[str, Any]]]:
+def _ops_by_name(epochs: _Epochs) -> dict[str, tuple[str, Mapping[str, Any]]]:
     """Return the graphs and the record of each op by its name; of several epochs in which it runs, the one where it
     takes most cycles.
     """
@@ -415,8 +419,8 @@ def _bottleneck_sentence(old: _Epochs, new: _Epochs) -> str:
     """
     if not old or not new:
         return ""
-    old_key = _slowest(old)
-    new_key = _slowest(new)
+    old_key = _slowest_epoch(old)
+    new_key = _slowest_epoch(new)
     before = old[old_key]["bottleneck"]
     after = new[new_key]["bottleneck"]
     old_unit = _describe_bottleneck(before)
@@ -436,13 +440,14 @@ def _bottleneck_sentence(old: _Epochs, new: _Epochs) -> str:
     return f"The slowest epoch, {new_key[1]}, is held by {new_unit} as before: {old_pace}, now {new_pace}."
 
 
-def _slowest(epochs: _Epochs) -> tuple[str, str]:
+def _slowest_epoch(epochs: _Epochs) -> tuple[str, str]:
     """Return the key of the epoch with the most cycles for an input."""
     return max(epochs, key=lambda key: _pace(epochs[key]) or 0.0)
 
 
-def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """Return the cycles that each unit works for one input, by kind and name."""
+def _unit_cycles(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """Return the cycles that each unit of an epoch works for one input, by kind ("op", "memory", "link", "transfer")
+    and name."""
     cycles = {("op", record["op"]): float(record["cost_cycles"]) for record in epoch["ops"]}
     for kind, key in (("memory", "memory"), ("link", "noc_links"), ("transfer", "transfers")):
         for record in epoch[key]:
@@ -451,10 +456,9 @@ def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     return cycles
 
 
-def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
-    """Yield the units whose cycles differ by more than rounding and, with None for a side, those that only one of
-    both has. The mappings hold cycles by kind and name (`_units`).
-    """
+def _unit_changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
+    """Yield the units whose cycles differ by more than rounding, and, with None for the missing side, those that only
+    one run has. The mappings hold cycles by kind and name (`_unit_cycles`)."""
     for kind, name in dict.fromkeys([*new, *old]):
         before = old.get((kind, name))
         after = new.get((kind, name))
@@ -512,7 +516,7 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
     yield ""
     yield table(
         ("program", "before", "after", "difference", "%"),
-        ((name, *_figures(before, after)) for name, (before, after) in comparison.programs.items()),
+        ((name, *_figure_cells(before, after)) for name, (before, after) in comparison.programs.items()),
         right=(1, 2, 3, 4),
     )
     for name in comparison.programs:
@@ -522,9 +526,10 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield ""
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         yield from map(wrap, epoch_sentences(epoch))
-        rows = [("steady cycles", *_figures(epoch.before, epoch.after))]
+        rows = [("steady cycles", *_figure_cells(epoch.before, epoch.after))]
         rows += [
-            (_describe_unit(unit.kind, unit.name), *_figures(unit.before, unit.after)) for unit in epoch.units[:_MOST]
+            (_describe_unit(unit.kind, unit.name), *_figure_cells(unit.before, unit.after))
+            for unit in epoch.units[:_MOST]
         ]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:
@@ -532,7 +537,8 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
 
 
 def _shared_lines(comparison: RunComparison) -> Iterator[str]:
-    """Yield a line about what both runs are modelled with, unlike a plain one; nothing where that is nothing."""
+    """Yield a line on the conditions that both runs share and a run without options does not have; nothing if there are
+    none."""
     if comparison.shared_conditions:
         shared = ", ".join(comparison.shared_conditions)
         yield wrap(f"both:   {shared} (the JSON of a run without it as OLD shows what it changes)")
@@ -542,7 +548,7 @@ def program_sentences(comparison: RunComparison, program: str) -> Iterator[str]:
     """Yield the sentences about a program that both runs have: whether the difference of its cycles is larger than the
     model's uncertainty, and its times where the clocks differ."""
     before, after = comparison.programs[program]
-    yield from _certainty(f"program {program}", after - before, comparison.intervals.get(program))
+    yield from _certainty_sentence(f"program {program}", after - before, comparison.intervals.get(program))
     if comparison.clocks_mhz is not None:
         ms_before, ms_after = (
             1e-3 * cycles / clock for cycles, clock in zip((before, after), comparison.clocks_mhz, strict=True)
@@ -565,13 +571,13 @@ def epoch_sentences(epoch: EpochChange) -> Iterator[str]:
     """Yield the sentence that says whether the difference of an epoch's cycles per input is larger than the model's
     uncertainty; nothing if there is no difference, or a run lacks the epoch."""
     if epoch.before is not None and epoch.after is not None:
-        yield from _certainty("steady cycles", epoch.difference, epoch.interval)
+        yield from _certainty_sentence("steady cycles", epoch.difference, epoch.interval)
 
 
-def _certainty(name: str, difference: float, interval: Interval | None) -> Iterator[str]:
-    """Yield the sentence that says whether a difference is larger than the model's uncertainty; nothing if there is
-    no difference. `name` begins it.
-    """
+def _certainty_sentence(name: str, difference: float, interval: Interval | None) -> Iterator[str]:
+    """Yield the sentence that says whether a difference of cycles is larger than the model's uncertainty; nothing if
+    there is no difference. `name` says what differs; `interval` is where the difference lies on silicon, None if that
+    is not known."""
     if not difference:
         return
     if interval is None:
@@ -582,10 +588,8 @@ def _certainty(name: str, difference: float, interval: Interval | None) -> Itera
         yield f"{name}: {difference:+,.0f} ({interval}), within the model's uncertainty"
 
 
-def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:
-    """Return the last four cells of a row of cycles: before, after, difference and per cent, "-" where a side is
-    missing.
-    """
+def _figure_cells(before: float | None, after: float | None) -> tuple[str, str, str, str]:
+    """Return the cells before, after, difference and per cent of a row of cycles; None becomes "-"."""
     if before is None or after is None:
         return whole(before), whole(after), "-", "-"
     return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)

@@ -128,8 +128,8 @@ def load_percent(point: PointFigures) -> float | None:
 
 
 def bound_text(point: PointFigures) -> str:
-    """Return what bounds the whole run of a point: the host link, or else the bottleneck of the slowest epoch; of a
-    point without figures the reason."""
+    """Return what bounds the whole run of a point: the host link, or else the bottleneck of the slowest epoch; for a
+    point without figures the reason why it has none."""
     if point.problem:
         return point.problem
     if (point.host_seconds or 0.0) > (point.seconds or 0.0):
@@ -194,12 +194,12 @@ POINTS: Final = Columns[PointFigures](
 
 
 def axis_columns(axes: Iterable[str]) -> list[Column[PointFigures]]:
-    """Return a column for each axis."""
+    """Return a column for each axis, with the axis's value at a point."""
     return [Column(axis, str, partial(_setting, axis), title=axis, look="figure") for axis in axes]
 
 
 def _setting(axis: str, point: PointFigures) -> str:
-    """Return the value of an axis at a point."""
+    """Return the value, as text, of an axis of the sweep at a point."""
     return point.settings[axis]
 
 
@@ -209,9 +209,8 @@ def point_row(point: PointFigures) -> dict[str, Any]:
 
 
 def sweep_table(points: Sequence[PointFigures], axes: Sequence[str], *, same_work: bool = True) -> str:
-    """Return a table of a sweep for a terminal, a row for each point; the quickest one is marked, unless what varies
-    (`axes`) changes how much there is to do (not `same_work`).
-    """
+    """Return a table of a sweep for a terminal, a row for each point. The quickest points are marked if all have the
+    same work to do (`same_work`): an axis such as a loop count would change how much there is."""
     notes: dict[int, str] = {}
     if same_work:
         notes = _notes_of_quickest(points)
@@ -219,8 +218,9 @@ def sweep_table(points: Sequence[PointFigures], axes: Sequence[str], *, same_wor
 
 
 def _notes_of_quickest(points: Sequence[PointFigures]) -> dict[int, str]:
-    """Return a note for each point with the most inputs per second, by its number. It names the time where all points
-    have equally many inputs: a model that is placed for boards of several chips has more of them there."""
+    """Return a note for each point with the most inputs per second, by its index. The note is about the time if all
+    points have equally many inputs; they need not, as a model that is placed for boards of several chips has more of
+    them there."""
     paces = {
         number: point.overall_inputs_per_second
         for number, point in enumerate(points)
@@ -241,15 +241,14 @@ def sweep_chart(
     words: str = "inputs per second of the whole run, modelled",
     in_page: bool = False,
 ) -> str:
-    """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
-
-    `words` describes the measure. Rows without a value are left out. A line that another one covers is dashed and
-    named so, and a dot on another one is a ring around it. `in_page` leaves out colours, which a page has.
-    """
+    """Return a chart in SVG: the figure `measure` of each row over the last axis, with a line for each combination of
+    the other axes. `words` describes the measure. Rows without a value are left out. A line that lies on another one is
+    dashed and its name says so, and a dot that lies on another one is a ring around it. `in_page` leaves out colours,
+    which a page has."""
     along = axes[-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
-    lines = _lines(rows, axes, measure)
-    places = _places(ticks)
+    lines = _points_by_line(rows, axes, measure)
+    places = _x_of_values(ticks)
     drawn: list[float] = []
     for points in lines.values():
         drawn += [value for _, value in points]
@@ -261,20 +260,23 @@ def sweep_chart(
     parts.append(text(_LEFT, 18, fit_text(title, _WIDTH - _LEFT, 13), 13))
     parts.append(text(_LEFT, 32, words, _SIZE, "soft"))
     parts += _value_lines(values, scale)
-    for tick, x in _readable(places).items():
+    for tick, x in _labels_that_fit(places).items():
         parts.append(text(x, _HEIGHT - _BOTTOM + 18, tick, _SIZE, "soft", "middle"))
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, along, 12, "", "middle"))
     unit = words.partition(" of ")[0].partition(",")[0]
     drawn_lines: list[_Line] = []
     for index, (name, points) in enumerate(lines.items()):
         line = _Line(name, [_Dot(places[tick], scale.y(value), tick, value) for tick, value in points])
-        parts += _line(line, drawn_lines, index, unit)
+        parts += _line_svg(line, drawn_lines, index, unit)
         drawn_lines.append(line)
     return "".join([*parts, "</svg>"])
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> dict[str, list[tuple[str, float]]]:
-    """Return the points of each line of a chart by its name: value of the last axis and of the measure."""
+def _points_by_line(
+    rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str
+) -> dict[str, list[tuple[str, float]]]:
+    """Return the points of each line of a chart, by the line's name ("" for a single one): value of the last axis, and
+    value of the measure."""
     lines: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
         if row[measure]:
@@ -305,8 +307,8 @@ def _value_lines(values: Sequence[float], scale: _Scale) -> Iterator[str]:
         yield text(_WIDTH - _RIGHT + 12, scale.y(scale.low) + 4, "axis does not begin at 0", _SIZE, "soft")
 
 
-def _readable(places: Mapping[str, float]) -> dict[str, float]:
-    """Return the places of those labels of the horizontal axis that do not touch the one before."""
+def _labels_that_fit(places: Mapping[str, float]) -> dict[str, float]:
+    """Return the places of those labels of the horizontal axis that do not touch the label to their left."""
     readable: dict[str, float] = {}
     end = -1.0
     for tick, x in sorted(places.items(), key=lambda place: place[1]):
@@ -317,9 +319,9 @@ def _readable(places: Mapping[str, float]) -> dict[str, float]:
     return readable
 
 
-def _places(ticks: Sequence[str]) -> dict[str, float]:
-    """Return the x of each value of an axis. Numbers are spaced by their value, logarithmically if they span a factor
-    of more than 8; other values evenly."""
+def _x_of_values(ticks: Sequence[str]) -> dict[str, float]:
+    """Return the x of each value of the horizontal axis. Numbers are spaced by their value, logarithmically if they
+    span a factor of more than 8; other values evenly."""
     width = _WIDTH - _LEFT - _RIGHT
     try:
         values = [float(tick) for tick in ticks]
@@ -352,16 +354,15 @@ class _Line(NamedTuple):
     dots: Sequence[_Dot]
 
     def covers(self, other: "_Line") -> bool:
-        """Return whether this line would cover another one: their dots lie at the same places."""
+        """Return whether this line would hide `other`: their dots lie at the same places."""
         return len(self.dots) == len(other.dots) and all(
             dot.hides(other_dot) for dot, other_dot in zip(self.dots, other.dots, strict=True)
         )
 
 
-def _line(line: _Line, earlier: Sequence[_Line], index: int, unit: str) -> list[str]:
-    """Return the SVG of a line, its points with tooltips, and its entry in the legend. `earlier` are the lines below
-    it; `index` chooses the colour.
-    """
+def _line_svg(line: _Line, earlier: Sequence[_Line], index: int, unit: str) -> list[str]:
+    """Return the SVG of a line, of its points with tooltips, and of its entry in the legend. `earlier` are the lines
+    that were drawn before; `index` chooses the colour; `unit` is that of the values."""
     colour = _COLOURS[index % len(_COLOURS)]
     path = " ".join(f"{number(dot.x)},{number(dot.y)}" for dot in sorted(line.dots))
     covered = next((other for other in earlier if line.covers(other)), None)
@@ -374,7 +375,7 @@ def _line(line: _Line, earlier: Sequence[_Line], index: int, unit: str) -> list[
     below = list(chain.from_iterable(other.dots for other in earlier))
     for dot in line.dots:
         tip = clean(f"{line.name} {dot.tick}: {number_text(dot.value)} {unit}".strip())
-        parts.append(_circle(dot, sum(dot.hides(other) for other in below), colour, tip))
+        parts.append(_dot_svg(dot, sum(dot.hides(other) for other in below), colour, tip))
     y = _TOP + 8 + 16 * index
     if name and y < _HEIGHT - _BOTTOM:
         left = _WIDTH - _RIGHT + 12
@@ -383,8 +384,8 @@ def _line(line: _Line, earlier: Sequence[_Line], index: int, unit: str) -> list[
     return parts
 
 
-def _circle(dot: _Dot, hidden: int, colour: str, tip: str) -> str:
-    """Return the SVG of a dot with a tooltip, or of a ring around the dots that it would hide."""
+def _dot_svg(dot: _Dot, hidden: int, colour: str, tip: str) -> str:
+    """Return the SVG of a dot with a tooltip; if it would hide `hidden` other dots, it is a ring around them."""
     look = f'r="{number(_RADIUS)}" fill="{colour}"'
     if hidden:
         look = f'r="{number(_RADIUS + 3 * hidden)}" fill="none" stroke="{colour}" stroke-width="2"'

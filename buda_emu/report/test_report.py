@@ -50,11 +50,11 @@ T = TypeVar("T")
 
 
 def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
-    """Return report.md: the verdicts of all netlists, then the `detailed` cases."""
-    return plain("\n".join(_lines(run, detailed)) + "\n")
+    """Return the content of report.md: the verdicts of all netlists, then sections on the `detailed` cases."""
+    return plain("\n".join(_markdown_lines(run, detailed)) + "\n")
 
 
-def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
+def _markdown_lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
     """Yield the lines of report.md: a summary, the table of verdicts, and a section for each of the `detailed`
     cases.
     """
@@ -63,13 +63,14 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
     yield ""
     yield f"buda-emu {run.version}, {run.seconds:.1f} s, {describe_settings(run.settings)}"
     yield ""
-    yield from _column_table(CASES, run.cases)
+    yield from _markdown_records(CASES, run.cases)
     for case in detailed:
-        yield from _case(case)
+        yield from _markdown_case(case)
 
 
-def _case(case: CaseResult) -> Iterator[str]:
-    """Yield the section of one netlist: command, warnings, message, outputs, and the first op past the threshold."""
+def _markdown_case(case: CaseResult) -> Iterator[str]:
+    """Yield the Markdown section on one netlist: command, warnings, message, outputs, and the first op past the
+    threshold."""
     yield from (
         "",
         f"## {code(on_one_line(case.netlist))}: {case.status}",
@@ -80,40 +81,44 @@ def _case(case: CaseResult) -> Iterator[str]:
     )
     remarks = (*case.warnings, *case.doubts)
     if remarks:
-        yield from ("", *(f"* {_text(remark)}" for remark in remarks))
+        yield from ("", *(f"* {_markdown_text(remark)}" for remark in remarks))
     if case.message:
         yield from ("", "```text", *lines_of(case.message.replace("```", "'''")), "```")
     if case.outputs:
         yield ""
-        yield from _column_table(OUTPUTS, case.outputs)
+        yield from _markdown_records(OUTPUTS, case.outputs)
     bad = case.first_bad
     if bad is not None:
-        yield from ("", f"The first op past the threshold is {code(bad.op)}: {_text(bad.reason)}. Its inputs:", "")
-        yield from _column_table(STATS, bad.inputs)
+        yield from (
+            "",
+            f"The first op past the threshold is {code(bad.op)}: {_markdown_text(bad.reason)}. Its inputs:",
+            "",
+        )
+        yield from _markdown_records(STATS, bad.inputs)
 
 
-def _column_table(columns: Columns[T], records: Iterable[T]) -> Iterator[str]:
-    """Yield the lines of the table of records under their columns in Markdown; names of things are in code type."""
+def _markdown_records(columns: Columns[T], records: Iterable[T]) -> Iterator[str]:
+    """Yield the lines of a Markdown table of records; names of things are in code type."""
     chosen = columns.seen_in("markdown")
     rows = ([_column_text(column, record) for column in chosen] for record in records)
-    yield from _table([column.title for column in chosen], rows)
+    yield from _markdown_table([column.title for column in chosen], rows)
 
 
 def _column_text(column: ResultColumn[T], record: T) -> str:
-    """Return the text of a record in a column for Markdown."""
+    """Return the text of a record in a column, escaped for Markdown."""
     if column.look == "verdict":
         return "passed" if column.get(record) else "failed"
     if column.look == "name":
         return code(column.cell(record))
-    return _text(column.cell(record))
+    return _markdown_text(column.cell(record))
 
 
-def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def _markdown_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Yield the lines of a table in Markdown."""
     yield f"| {' | '.join(headers)} |"
     yield f"|{'---|' * len(headers)}"
     for row in rows:
-        yield f"| {' | '.join(_cell(str(cell)) for cell in row)} |"
+        yield f"| {' | '.join(_markdown_cell(str(cell)) for cell in row)} |"
 
 
 def code(text: str) -> str:
@@ -121,12 +126,12 @@ def code(text: str) -> str:
     return f"`{text.replace('`', chr(39))}`"
 
 
-def _cell(text: str) -> str:
-    """Return text on one line, in which nothing ends the cell of a table."""
+def _markdown_cell(text: str) -> str:
+    """Return text on one line, with `|` escaped, so that it stays in its cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _text(text: str) -> str:
+def _markdown_text(text: str) -> str:
     """Return text on one line in which Markdown finds no tags, links and pictures, whatever names it holds. Underscores
     stay: within words they mean nothing."""
     escaped = re.sub(r"[\\`*\[\]]", r"\\\g<0>", " ".join(text.split()))
@@ -157,9 +162,8 @@ class _Output:
 
 
 def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
-    """Return report.html. Netlists have details as long as there is room, those that did not pass first; `pictures`
-    are by the path of the netlist.
-    """
+    """Return the content of report.html. Netlists have details as long as these stay below MOST_BYTES, those that did
+    not pass first; `pictures` are by the path of the netlist."""
     counts = Counter(case.status for case in run.cases)
     threshold = float(run.settings.get("threshold", 0.0))
     cases = sorted(run.cases, key=lambda case: severity_rank(case.status))
@@ -167,7 +171,7 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
     places: dict[str, str] = {}
     size = 0
     for index, case in enumerate(cases):
-        part = pack_part(_page_case(case, pictures.get(case.netlist), threshold))
+        part = pack_part(_case_part(case, pictures.get(case.netlist), threshold))
         size += len(part)
         if size > MOST_BYTES:
             break
@@ -184,7 +188,7 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
         title=f"buda-emu test: {', '.join(f'{counts[word]} {word}' for word in STATUSES if counts[word])}",
         facts=f"buda-emu {run.version}, {netlists}, {describe_settings(run.settings)}",
         prefix=prefix,
-        verdicts=_verdicts(cases, places, len(prefix)),
+        verdicts=_verdicts_table(cases, places, len(prefix)),
         cases=parts,
         note=note,
         settings=table(("setting", "value"), _settings_rows(run)),
@@ -200,10 +204,9 @@ def common_prefix(paths: Sequence[str]) -> str:
     return "".join(f"{names[0]}/" for names in same)
 
 
-def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
-    """Return the table of verdicts, with links to the netlists that have details. `places` holds the anchors of
-    these; `prefix` is the length of the folder that all paths share, which is left out.
-    """
+def _verdicts_table(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
+    """Return the table of verdicts, with links to the netlists that have details. `places` holds the anchors of these;
+    the first `prefix` characters of each path, a folder that all share, are left out."""
 
     def name(case: CaseResult) -> Cell:
         """Return the cell with the name of a netlist."""
@@ -213,7 +216,7 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
     return page_table(CASES, cases, "find netlists", cells={"netlist": name}, tall=True)
 
 
-def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
+def _case_part(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
     """Return the part of the page about one netlist; `threshold` is the PCC below which an op counts as bad."""
     bad = case.first_bad
     first_bad = None
@@ -230,8 +233,8 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
         "case.html",
         case=case,
         meaning=STATUSES[case.status],
-        outputs=_outputs(case) if case.outputs else None,
-        charts=[_output(output) for output in case.outputs],
+        outputs=_outputs_table(case) if case.outputs else None,
+        charts=[_draw_output_errors(output) for output in case.outputs],
         picture=picture,
         svg=Markup(picture.svg) if picture is not None else "",
         legend=Markup(html_legend(ERROR_SCALE if op_heat(case.ops) else None)),
@@ -240,20 +243,20 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
         bad_op=bad_op,
         stats=stats,
         chart=Markup(op_chart(case.ops, threshold, first_bad)),
-        ops=_ops(case.ops),
-        settings=table(("setting", "value"), _facts(case)),
+        ops=_ops_table(case.ops),
+        settings=table(("setting", "value"), _case_settings(case)),
         inputs=page_table(INPUTS, case.inputs) if case.inputs else None,
     )
 
 
-def _outputs(case: CaseResult) -> Table:
-    """Return the table of compared outputs, those that do not hold first."""
+def _outputs_table(case: CaseResult) -> Table:
+    """Return the table of compared outputs, those that differ first."""
     return page_table(OUTPUTS, sorted(case.outputs, key=lambda output: output.passed), "find outputs")
 
 
-def _output(output: OutputResult) -> _Output:
-    """Return an output with the charts of its errors, which are empty if it has no details."""
-    judged = _comparison(output.comparison)
+def _draw_output_errors(output: OutputResult) -> _Output:
+    """Return an output with the charts of its errors, which are empty if the run kept no errors of single elements."""
+    judged = _comparison_text(output.comparison)
     detail = output.figures.detail
     if detail is None:
         return _Output(result=output, judged=judged, cell="", heat=Markup(), histogram=Markup())
@@ -270,21 +273,21 @@ def _output(output: OutputResult) -> _Output:
     )
 
 
-def _comparison(comparison: Comparison) -> str:
+def _comparison_text(comparison: Comparison) -> str:
     """Return how an output was compared: type, tolerances and method."""
     text = f"{comparison.type}, atol {comparison.atol:g}, rtol {comparison.rtol:g}, check_pct {comparison.check_pct:g}"
     return f"{text}, check_pcc {comparison.check_pcc:g}, {comparison.method}"
 
 
-def _ops(ops: Sequence[OpResult]) -> Table | None:
+def _ops_table(ops: Sequence[OpResult]) -> Table | None:
     """Return the table of every op, None without ops."""
     if not ops:
         return None
     return page_table(OPS, ops, "find ops", names=lambda op: op.name, tall=True)
 
 
-def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
-    """Return the settings of a case that are not empty as rows of a table."""
+def _case_settings(case: CaseResult) -> Iterator[tuple[str, str]]:
+    """Yield name and value of the settings of a case that are not empty."""
     facts = [
         ("architecture", case.arch),
         ("observed in precision", case.precision),
@@ -298,7 +301,7 @@ def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
 
 
 def _settings_rows(run: TestRun) -> Iterator[tuple[str, str]]:
-    """Yield the settings of a run that are not empty."""
+    """Yield name and value of the settings of a run that are not empty."""
     for name, value in run.settings.items():
         if value not in (None, [], {}, ()):
             yield name, ", ".join(map(str, as_list(value)))
@@ -313,7 +316,7 @@ MOST_PANELS: Final = 12
 def write_report(run: TestRun, directory: Path) -> None:
     """Write the three files into a folder, which is made if it is missing. Raises HostError if that fails."""
     detailed = _rank_cases(run.cases)
-    pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
+    pictures = {case.netlist: _draw_netlist(case, f"-{index}") for index, case in enumerate(detailed)}
     texts = {
         "report.html": html_page(run, pictures),
         "report.md": markdown(run, detailed),
@@ -334,10 +337,10 @@ def _rank_cases(cases: Sequence[CaseResult]) -> list[CaseResult]:
     return sorted(cases, key=lambda case: severity_rank(case.status))[:MOST_DETAILED]
 
 
-def _picture(case: CaseResult, mark: str) -> Picture | None:
-    """Return the picture of a netlist on its grid, with ops reddened by their error. None for a netlist that was
-    not run; a note where it cannot be drawn. `mark` keeps its ids apart from those of other pictures.
-    """
+def _draw_netlist(case: CaseResult, mark: str) -> Picture | None:
+    """Read a netlist again and draw it on its core grid, with ops reddened by their error. None for a netlist that was
+    not run; a picture with only a note if it cannot be drawn. `mark` keeps its ids apart from those of other pictures
+    on the page."""
     if not case.outputs and not case.ops:
         return None
     try:
@@ -350,14 +353,15 @@ def _picture(case: CaseResult, mark: str) -> Picture | None:
         op.name: f"PCC {correlation(op.pcc)}, max error {number(op.max_error)}, max ulp {number(op.max_ulp)}"
         for op in case.ops
     }
-    epochs, note = _epochs(netlist, case)
+    epochs, note = _epochs_to_draw(netlist, case)
     return Picture(
         grid_svg(netlist, epochs=epochs, heat=op_heat(case.ops), notes=notes, mark=mark, scale=ERROR_SCALE), note
     )
 
 
-def _epochs(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:
-    """Return the epochs to draw (None: all of them), and a note on what is left out."""
+def _epochs_to_draw(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:
+    """Return the numbers of the epochs to draw (None: all), and a note on what is left out, "" for nothing: of a
+    netlist with many panels the epoch of the first bad op, else the first epochs."""
     temporal = netlist.temporal_graphs
     if len(netlist.graphs) <= MOST_PANELS:
         return None, ""

@@ -20,9 +20,9 @@ def as_json(run: TestRun) -> dict[str, Any]:
     return {"schema_version": RESULT_VERSION, **_plain(run)}
 
 
-def _fields(record: Any) -> dict[str, Any]:
-    """Return the fields of a record, those of its inlined records among them, and the columns of its table beside
-    them."""
+def _record_fields(record: Any) -> dict[str, Any]:
+    """Return the fields of a record as plain data; those of records in it that are declared as inlined, and the columns
+    of its table, stand among them."""
     content: dict[str, Any] = {}
     for element in fields(record):
         value = _plain(getattr(record, element.name))
@@ -38,9 +38,10 @@ def _fields(record: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return dataclasses, arrays and their contents as plain data; figures that are not finite become None."""
+    """Return a value as plain data: dataclasses become dicts, arrays and tuples become lists, figures that are not
+    finite None."""
     if is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
+        return _record_fields(value)
     if isinstance(value, dict):
         return {str(key): _plain(element) for key, element in value.items()}  # type: ignore[misc]  # plain at run time
     if isinstance(value, list | tuple):

@@ -18,8 +18,9 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(run: TestRun, known_netlists: Set[str] = frozenset()) -> str:
-    """Return the whole JUnit file. A netlist with outputs that differ from those expected is a failure, everything else
-    that goes wrong an error. `known_netlists` fail as a baseline expects: they count as skipped, and say why."""
+    """Return the content of a JUnit file. A netlist with outputs that differ from those expected is a failure,
+    everything else that goes wrong an error. `known_netlists` fail as a baseline expects: they count as skipped, and
+    say why."""
     suites = ElementTree.Element("testsuites")
     judged = [case for case in run.cases if case.netlist not in known_netlists]
     skipped = sum(case.status == "skipped" for case in judged)
@@ -37,37 +38,43 @@ def junit_xml(run: TestRun, known_netlists: Set[str] = frozenset()) -> str:
     if run.not_run:
         ElementTree.SubElement(properties, "property", name="not_run", value=str(run.not_run))
     for case in run.cases:
-        _case(suite, case, is_known=case.netlist in known_netlists)
+        _add_case(suite, case, is_known=case.netlist in known_netlists)
     ElementTree.indent(suites)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
 
 
-def _case(suite: ElementTree.Element, case: CaseResult, *, is_known: bool) -> None:
-    """Add the JUnit element of one netlist to a suite: failed, skipped, passed, or an error; one that `is_known` to a
-    baseline is skipped."""
+def _add_case(suite: ElementTree.Element, case: CaseResult, *, is_known: bool) -> None:
+    """Add the JUnit element of one netlist to a suite: passed, failed, skipped, or an error. With `is_known`, a failure
+    that the baseline expects, it is skipped."""
     path = PurePath(case.netlist)
     folder = ".".join(part for part in path.parent.parts if part not in ("/", "..", "."))
-    names = {"classname": _clean(folder or "netlists"), "name": _clean(path.name), "time": f"{case.seconds:.3f}"}
+    names = {
+        "classname": _without_non_xml(folder or "netlists"),
+        "name": _without_non_xml(path.name),
+        "time": f"{case.seconds:.3f}",
+    }
     element = ElementTree.SubElement(suite, "testcase", names)
     first = next(iter(lines_of(case.message)), case.status)
     if is_known:
         message = f"expected by the baseline: {case.status}: {reason(case)}"
-        ElementTree.SubElement(element, "skipped", message=_clean(message)).text = _clean(case.command)
+        ElementTree.SubElement(element, "skipped", message=_without_non_xml(message)).text = _without_non_xml(
+            case.command
+        )
     elif case.status == "skipped":
-        ElementTree.SubElement(element, "skipped", message=_clean(first))
+        ElementTree.SubElement(element, "skipped", message=_without_non_xml(first))
     elif case.status == "failed":
         text = "\n".join(failure_line(output) for output in case.failed_outputs)
-        failure = ElementTree.SubElement(element, "failure", message=_clean(reason(case)), type="mismatch")
+        failure = ElementTree.SubElement(element, "failure", message=_without_non_xml(reason(case)), type="mismatch")
         sides = f"precision {case.precision}, expected {case.expected}"
-        failure.text = _clean(f"{text}\n\n{sides}\n{case.command}")
+        failure.text = _without_non_xml(f"{text}\n\n{sides}\n{case.command}")
     elif case.status != "passed":
-        error = ElementTree.SubElement(element, "error", message=_clean(first), type=case.status)
-        error.text = _clean(f"{case.message}\n\n{case.command}")
+        error = ElementTree.SubElement(element, "error", message=_without_non_xml(first), type=case.status)
+        error.text = _without_non_xml(f"{case.message}\n\n{case.command}")
     if case.doubts:
-        ElementTree.SubElement(element, "system-out").text = _clean("\n".join(case.doubts))
+        ElementTree.SubElement(element, "system-out").text = _without_non_xml("\n".join(case.doubts))
 
 
-def _clean(text: str) -> str:
+def _without_non_xml(text: str) -> str:
     """Return a text without the characters that XML cannot hold."""
     return _NOT_XML.sub("", text)
 
@@ -87,11 +94,8 @@ RULES: Final[Mapping[str, Rule]] = {
 
 def annotations(run: TestRun, known_netlists: Set[str] = frozenset()) -> list[Diagnostic]:
     """Return a finding for each output that differs from the one expected, placed at its queue in the netlist, for
-    everything else that went wrong, and a warning for each reason to doubt a verdict; none for `known_netlists`, which
-    fail as a baseline expects.
-
-    For a netlist that the checker rejects, these are the checker's errors.
-    """
+    everything else that went wrong, and a warning for each reason to doubt a verdict. Failures of `known_netlists`,
+    which a baseline expects, have none. A netlist that the checker rejects has the checker's errors."""
     findings: list[Diagnostic] = []
     for case in run.cases:
         if case.status not in ("passed", "skipped") and case.netlist not in known_netlists:
@@ -101,12 +105,11 @@ def annotations(run: TestRun, known_netlists: Set[str] = frozenset()) -> list[Di
 
 
 def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
-    """Yield the findings about a netlist that did not pass: the checker's errors if it was rejected, else one for
-    each output that differs, else the reason.
-    """
+    """Check the file of a netlist that did not pass, and yield the findings about it: the checker's errors if it was
+    rejected, else one for each output that differs, else one with the reason."""
     rule = _NAME.format(case.status)
     checked = check_file(case.netlist, case.arch or None)
-    refusals = _refusals(case, checked.diagnostics)
+    refusals = _findings_of_rejection(case, checked.diagnostics)
     if refusals:
         yield from refusals
         return
@@ -123,9 +126,9 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
             yield Diagnostic.at(queue.at(), case.netlist, rule, "error", message)
 
 
-def _refusals(case: CaseResult, findings: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Return, of a rejected netlist, the findings of the checker for which it was rejected: errors, else warnings that
-    a run refuses, which its message quotes."""
+def _findings_of_rejection(case: CaseResult, findings: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return the findings for which a netlist was rejected: the checker's errors, else, as errors, the warnings that
+    the run quoted when it refused; [] if it was not rejected."""
     if case.status != "rejected":
         return []
     errors = [finding for finding in findings if finding.severity == "error"]

@@ -46,7 +46,7 @@ class Modelled:
         return run_intervals(self.run)
 
     def epochs(self) -> list[EpochRow]:
-        """Return the epochs."""
+        """Return a record of each modelled epoch, from which its columns are made."""
         return [EpochRow(self.netlist, self.run, report) for report in self.run.epochs]
 
 
@@ -91,7 +91,8 @@ epoch is from one input to the next in that epoch alone."""
 
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:
-    """Read back the text of `perf_json`. Raises HostError for a text of another form or schema version."""
+    """Parse the JSON of `perf --json`, which `path` names in errors, and check the parts that a comparison needs.
+    Raises HostError for a text of another form or schema version."""
     content = read_object(text.encode("utf-8", "replace"), path, _WHAT, _FIX)
     if any(key not in content for key in _NEEDED):
         raise HostError(f"{path}: not {_WHAT}")
@@ -135,9 +136,8 @@ form, and a tuple holds the form of a value that may be null."""
 
 
 def _wrong_place(value: Any, form: Any, place: str) -> str | None:
-    """Return what is wrong at the first place where a value does not have the form of `_FORM`, such as
-    "epochs[0].ops is not a list"; None if all have it. `place` is the value's own place.
-    """
+    """Return what is wrong at the first place where a value does not have a form (see `_FORM`), such as "epochs[0].ops
+    is not a list"; None if all is right. `place` is the value's own place."""
     if isinstance(form, tuple):
         if value is None:
             return None
@@ -150,7 +150,8 @@ def _wrong_place(value: Any, form: Any, place: str) -> str | None:
 
 
 def _has_form(value: Any, form: Any) -> bool:
-    """Return whether a value has a form, not counting the values inside of it."""
+    """Return whether a value is of the kind that a form of `_FORM` asks for (number, text, list or object); what is in
+    it is not looked at."""
     if form == _NUMBER:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if form == _TEXT:
@@ -166,7 +167,7 @@ def _form_name(form: Any) -> str:
 
 
 def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
-    """Yield each value directly inside of another, with the form that it should have and its place."""
+    """Yield each value directly in a list or object, with the form that it should have and its place."""
     if isinstance(form, list):
         for number, inner in enumerate(cast("list[Any]", value)):
             yield inner, form[0], f"{place}[{number}]"
@@ -178,7 +179,7 @@ def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any,
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of what `MODELLED` gives."""
+    """Return the JSON Schema of `perf --json`."""
     return columns_document("Results of buda-emu perf", MODELLED)
 
 
@@ -196,7 +197,8 @@ RUNTIME_COLUMNS = (
 
 
 def perf_info_all_epochs_csv(run: PerfRun) -> str:
-    """Return perf_info_all_epochs.csv: a line for each epoch; per-input figures are integers."""
+    """Return the content of the vendor's perf_info_all_epochs.csv: a line for each graph of each epoch; per-input
+    figures are integers."""
     rows: list[dict[str, Any]] = []
     for epoch in run.epochs:
         for graph, chip in zip(epoch.graphs, epoch.graph_chips, strict=True):
@@ -207,45 +209,46 @@ def perf_info_all_epochs_csv(run: PerfRun) -> str:
                     "aiclk": int(run.clock),
                     "device-id": chip,
                     "input-count": epoch.timing.inputs,
-                    "first-to-last-inputs": _inputs(epoch),
-                    "num-cycles-per-tensor-all-inputs": _whole(epoch.timing.cycles_per_input),
-                    "num-tensors-per-second-all-inputs": _whole(_per_second(run, epoch)),
-                    "num-cycles-all-inputs": _whole(epoch.timing.last_pack),
-                    "largest-wait-for-epoch-binary": _whole(epoch.load.cycles),
+                    "first-to-last-inputs": _input_range(epoch),
+                    "num-cycles-per-tensor-all-inputs": _integer_text(epoch.timing.cycles_per_input),
+                    "num-tensors-per-second-all-inputs": _integer_text(_per_second(run, epoch)),
+                    "num-cycles-all-inputs": _integer_text(epoch.timing.last_pack),
+                    "largest-wait-for-epoch-binary": _integer_text(epoch.load.cycles),
                 }
             )
-    return _csv(EPOCH_COLUMNS, rows)
+    return _csv_text(EPOCH_COLUMNS, rows)
 
 
 def runtime_table_csv(netlist: Netlist, run: PerfRun) -> str:
-    """Return runtime_table.csv of every epoch, one line for the first core of each op: its cores are modelled alike."""
+    """Return the content of the vendor's runtime_table.csv for all epochs: a line for the first core of each op, since
+    the cores of an op are modelled alike."""
     rows: list[dict[str, Any]] = []
     for epoch in run.epochs:
         for figures in op_figures(netlist, run, epoch):
             bandwidths = [*figures.input_bandwidth, None, None]
             rows.append(
                 {
-                    "core-label": _label(run.chip, figures),
+                    "core-label": _core_label(run.chip, figures),
                     "device_id": figures.chip,
                     "aiclk": int(run.clock),
-                    "first-and-last-inputs": _inputs(epoch),
-                    "total-runtime": _whole(figures.total_runtime),
-                    "active-math-cycles-single-input": _whole(figures.math),
-                    "math-utilization-over-all-inputs": _two(figures.average_utilisation),
-                    "math-utilization-last-input-recorded": _two(figures.utilisation_last),
-                    "runtime-last-input-recorded": _whole(figures.cycles_last),
-                    "num-cycles-per-tensor": _two(figures.cycles_per_input),
-                    "num-tensors-per-second": _two(_per_second(run, epoch)),
-                    "input0-bw": _two(bandwidths[0]),
-                    "input1-bw": _two(bandwidths[1]),
-                    "output-bw": _two(figures.output_bandwidth),
+                    "first-and-last-inputs": _input_range(epoch),
+                    "total-runtime": _integer_text(figures.total_runtime),
+                    "active-math-cycles-single-input": _integer_text(figures.math),
+                    "math-utilization-over-all-inputs": _two_decimals(figures.average_utilisation),
+                    "math-utilization-last-input-recorded": _two_decimals(figures.utilisation_last),
+                    "runtime-last-input-recorded": _integer_text(figures.cycles_last),
+                    "num-cycles-per-tensor": _two_decimals(figures.cycles_per_input),
+                    "num-tensors-per-second": _two_decimals(_per_second(run, epoch)),
+                    "input0-bw": _two_decimals(bandwidths[0]),
+                    "input1-bw": _two_decimals(bandwidths[1]),
+                    "output-bw": _two_decimals(figures.output_bandwidth),
                 }
             )
-    return _csv(RUNTIME_COLUMNS, rows)
+    return _csv_text(RUNTIME_COLUMNS, rows)
 
 
 def op_perf_table(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
-    """Return the content of op_perf_table.json for every epoch, by program and graph."""
+    """Return the content of the vendor's op_perf_table.json for all epochs, by program and graphs."""
     tables: dict[str, Any] = {}
     for number, epoch in enumerate(run.epochs):
         ops: dict[str, Any] = {}
@@ -264,14 +267,14 @@ def op_perf_table(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
     return tables
 
 
-def _label(chip: Device, figures: OpFigures) -> str:
+def _core_label(chip: Device, figures: OpFigures) -> str:
     """Return <x>-<y>-<op>: the physical place of the op's first core on an unharvested chip (PERF 1)."""
     place = chip.label(*figures.place) if len(figures.place) == 2 else "eth"
     return f"{place}-{figures.op}"
 
 
-def _inputs(epoch: EpochReport) -> str:
-    """Return the range of inputs of an epoch, as the vendor's tables write it."""
+def _input_range(epoch: EpochReport) -> str:
+    """Return the first and the last input of an epoch as the vendor's tables write them, such as `0->63`."""
     return f"0->{epoch.timing.inputs - 1}"
 
 
@@ -281,17 +284,17 @@ def _per_second(run: PerfRun, epoch: EpochReport) -> float | None:
     return 1 / run.seconds(pace) if pace else None
 
 
-def _whole(value: float | None) -> str:
+def _integer_text(value: float | None) -> str:
     """Return a figure without its fraction, "N/A" for None."""
     return _NOTHING if value is None else str(int(value))
 
 
-def _two(value: float | None) -> str:
+def _two_decimals(value: float | None) -> str:
     """Return a figure with two decimals, "N/A" for None."""
     return _NOTHING if value is None else f"{value:.2f}"
 
 
-def _csv(columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
+def _csv_text(columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
     """Return rows as CSV with a header; the cells of a row are by the name of their column."""
     stream = StringIO()
     writer = csv.DictWriter(stream, columns, lineterminator="\n")

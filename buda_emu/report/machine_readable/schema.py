@@ -33,7 +33,8 @@ def schema() -> dict[str, Any]:
 
 
 def schema_of(kind: type, title: str, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the schema of a dataclass as plain data with a version, without the fields `without`."""
+    """Return the JSON Schema of a dataclass as plain data with `schema_version`, leaving out the fields named in
+    `without`."""
     definitions: dict[str, Any] = {}
     form = class_schema(kind, definitions)
     names = [name for name in form["required"] if name not in without]
@@ -41,10 +42,8 @@ def schema_of(kind: type, title: str, without: Iterable[str] = ()) -> dict[str, 
 
 
 class Row:
-    """An object inside of a result: the fields of the dataclasses `parts`, and named fields with their types.
-
-    A type may be a `Row`, or a tuple of alternatives.
-    """
+    """The description of a JSON object in a result: the fields of the dataclasses, mappings or columns in `parts`, and
+    named fields with their types. A type may be a `Row`, or a tuple of alternatives."""
 
     def __init__(self, *parts: type | Mapping[str, Any] | Columns[Any], **named_fields: Any) -> None:
         self.fields: dict[str, Any] = {}
@@ -61,7 +60,7 @@ class Rows(Row):
 
 
 def columns_document(title: str, columns: Columns[Any]) -> dict[str, Any]:
-    """Return the schema of what `Columns.document` gives."""
+    """Return the JSON Schema of the document that `Columns.document` makes of a record, with `schema_version`."""
     definitions: dict[str, Any] = {}
     form = _object_schema(columns, definitions)
     document = versioned_schema(title, form["properties"], definitions)
@@ -72,7 +71,8 @@ def columns_document(title: str, columns: Columns[Any]) -> dict[str, Any]:
 def document(
     title: str, *parts: type | Mapping[str, Any] | Columns[Any], optional: Iterable[str] = (), **named_fields: Any
 ) -> dict[str, Any]:
-    """Return the schema of a `Row` with a version; all fields are required but those in `optional`."""
+    """Return the JSON Schema of an object with `schema_version` and the fields of a `Row`; all are required but those
+    in `optional`."""
     definitions: dict[str, Any] = {}
     properties = {name: _type_schema(kind, definitions) for name, kind in Row(*parts, **named_fields).fields.items()}
     form = versioned_schema(title, properties, definitions)
@@ -83,7 +83,7 @@ def document(
 def versioned_schema(
     title: str, properties: dict[str, Any], definitions: dict[str, Any], version: int = RESULT_VERSION
 ) -> dict[str, Any]:
-    """Return the schema of an object with a version and these fields, all of which are required."""
+    """Return the JSON Schema of an object with `schema_version` and these properties, all of which are required."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
@@ -182,9 +182,8 @@ def _row_schema(row: Row, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _generic_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a literal, a union, a tuple, a list, a mapping, or a numpy array of two dimensions.
-    Classes in it are added to `definitions`.
-    """
+    """Return the schema of a literal, a union, a tuple, a list or a mapping; any other type counts as a numpy array of
+    two dimensions. Classes in it are added to `definitions`."""
     origin = get_origin(kind)
     args = get_args(kind)
     if origin is Literal:

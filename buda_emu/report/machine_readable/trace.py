@@ -17,7 +17,7 @@ _DIGITS: Final = 4  # of microseconds: a tenth of a nanosecond, less than a cycl
 
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:
-    """Return the whole picture as a trace, an object of the Trace Event Format."""
+    """Return a picture of a run as one object of the Trace Event Format, for ui.perfetto.dev."""
     about: dict[str, Any] = dict(picture.about)
     if picture.notes:
         about["notes"] = list(picture.notes)
@@ -25,7 +25,8 @@ def trace(picture: TimelinePicture) -> dict[str, Any]:
 
 
 class _Writer:
-    """Writes the events of a picture; it numbers the processes and threads of its lanes."""
+    """A writer of the events of a picture, which numbers the processes and threads that stand for its groups and
+    lanes."""
 
     def __init__(self, picture: TimelinePicture) -> None:
         self._picture = picture
@@ -46,16 +47,16 @@ class _Writer:
         for lane, (process, thread) in zip(self._picture.lanes, self._place, strict=True):
             yield _metadata_event("thread_name", process, thread, lane.name)
             yield {**_metadata_event("thread_sort_index", process, thread, ""), "args": {"sort_index": thread}}
-        yield from self._stretches()
-        yield from self._slices()
-        yield from self._flows()
+        yield from self._stretch_events()
+        yield from self._slice_events()
+        yield from self._flow_events()
         for counter in self._picture.counters:
             for time, value in zip(counter.times, counter.values, strict=True):
-                yield self._counter(self._process[counter.group], counter.name, time, counter.unit, value)
+                yield self._counter_event(self._process[counter.group], counter.name, time, counter.unit, value)
         for number, memory in enumerate(self._picture.memories):
-            yield from self._memory(len(self._process) + number, memory)
+            yield from self._memory_events(len(self._process) + number, memory)
 
-    def _slices(self) -> Iterator[Event]:
+    def _slice_events(self) -> Iterator[Event]:
         """Yield an event with begin and length for each slice of the picture."""
         for part in self._picture.slices:
             process, thread = self._place[part.lane]
@@ -65,12 +66,12 @@ class _Writer:
                 "ph": "X",
                 "pid": process,
                 "tid": thread,
-                "ts": self._at(part.start),
+                "ts": self._microseconds(part.start),
                 "dur": self._duration(part.start, part.end),
                 "args": dict(part.details),
             }
 
-    def _stretches(self) -> Iterator[Event]:
+    def _stretch_events(self) -> Iterator[Event]:
         """Yield the slices of stretches, on thread 0 of their groups."""
         for group in dict.fromkeys(stretch.group for stretch in self._picture.stretches):
             process = self._process.setdefault(group, len(self._process))
@@ -83,13 +84,13 @@ class _Writer:
                 "ph": "X",
                 "pid": self._process[stretch.group],
                 "tid": 0,
-                "ts": self._at(stretch.start),
+                "ts": self._microseconds(stretch.start),
                 "dur": self._duration(stretch.start, stretch.end),
             }
 
-    def _flows(self) -> Iterator[Event]:
-        """Yield both ends of each arrow. An end names the beginning of its slice: viewers draw from the slice's end
-        to the other's beginning."""
+    def _flow_events(self) -> Iterator[Event]:
+        """Yield both ends of each arrow. Each end names the time at which its slice begins: viewers draw from the end
+        of the source slice to the beginning of the target."""
         for number, flow in enumerate(self._picture.flows):
             for kind, index in (("s", flow.source), ("f", flow.target)):
                 part = self._picture.slices[index]
@@ -101,34 +102,34 @@ class _Writer:
                     "id": number,
                     "pid": process,
                     "tid": thread,
-                    "ts": self._at(part.start),
+                    "ts": self._microseconds(part.start),
                     **({"bp": "e"} if kind == "f" else {}),
                 }
 
-    def _memory(self, process: int, memory: Memory) -> Iterator[Event]:
-        """Yield the events of a memory: a counter of its bytes, and begin and end of each tensor."""
+    def _memory_events(self, process: int, memory: Memory) -> Iterator[Event]:
+        """Yield the events of a memory: a counter of its bytes, and begin and end of each tensor in it."""
         yield from _process_events(process, memory.name)
         for use in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
             for time, size in zip(use.times.tolist(), use.bytes.tolist(), strict=True):
-                yield self._counter(process, f"{memory.name} bytes", time, "bytes", size)
+                yield self._counter_event(process, f"{memory.name} bytes", time, "bytes", size)
             for number, live in enumerate(use.lives):
                 common = {"name": live.name, "cat": "tensor", "id": f"{process}.{number}", "pid": process, "tid": 0}
                 allocation = {"address": live.address, "bytes": live.size}
-                yield {**common, "ph": "b", "ts": self._at(live.start), "args": allocation}
-                yield {**common, "ph": "e", "ts": self._at(live.end)}
+                yield {**common, "ph": "b", "ts": self._microseconds(live.start), "args": allocation}
+                yield {**common, "ph": "e", "ts": self._microseconds(live.end)}
 
-    def _counter(self, process: int, name: str, time: float, unit: str, value: float) -> Event:
+    def _counter_event(self, process: int, name: str, time: float, unit: str, value: float) -> Event:
         """Return an event with the value of a counter from a moment on."""
-        return {"name": name, "ph": "C", "pid": process, "ts": self._at(time), "args": {unit: value}}
+        return {"name": name, "ph": "C", "pid": process, "ts": self._microseconds(time), "args": {unit: value}}
 
-    def _at(self, time: float) -> float:
+    def _microseconds(self, time: float) -> float:
         """Return a time of the picture in microseconds."""
         return round(time / self._picture.per_microsecond, _DIGITS)
 
     def _duration(self, start: float, end: float) -> float:
         """Return the length of a slice as the difference of its rounded ends, so that slices that touch do not
         overlap."""
-        return round(self._at(end) - self._at(start), _DIGITS)
+        return round(self._microseconds(end) - self._microseconds(start), _DIGITS)
 
 
 def _process_events(process: int, name: str) -> Iterator[Event]:

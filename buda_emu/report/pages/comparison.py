@@ -81,9 +81,8 @@ def change_columns(subject: str = "") -> list[Column]:
 
 
 def change_cells(before: float | None, after: float | None) -> list[Cell]:
-    """Return the cells per cent, difference, before and after under `change_columns`; slower is red, faster green.
-    None is a side that does not have the subject.
-    """
+    """Return the cells per cent, difference, before and after under `change_columns`; slower is red, faster green. None
+    stands for a run without the epoch, op or program."""
     difference = (after or 0.0) - (before or 0.0)
     if before is None or after is None:
         share = Cell("-", _INFINITE * (1 if difference > 0 else -1))
@@ -121,14 +120,15 @@ def _link(place: str | None) -> str:
 
 
 def _before_and_after(before: str, after: str) -> str:
-    """Return a text before and after; a single one where both are alike or only one exists."""
+    """Return a text of the first run, an arrow and that of the second; a single text if both are alike or only one
+    exists."""
     if before == after or not before or not after:
         return after or before
     return f"{before} → {after}"
 
 
 def programs_table(comparison: RunComparison) -> Table | None:
-    """Return the table of programs; None for a single one, of which the page has a sentence."""
+    """Return the table of programs; None for fewer than two, of which the page has a sentence."""
     if len(comparison.programs) < 2:
         return None
     rows = [Row([name_cell(name), *change_cells(*cycles)]) for name, cycles in comparison.programs.items()]
@@ -170,16 +170,16 @@ def epochs_table(comparison: RunComparison, places: Mapping[str, str]) -> Table 
 
 
 def _epoch_difference(epoch: EpochChange) -> float:
-    """Return the difference of the cycles of all runs, or of one input where they are not stated."""
+    """Return by how many cycles an epoch changed in all its runs, or for one input if those of all runs are not
+    known."""
     if epoch.cycles_before is None and epoch.cycles_after is None:
         return epoch.difference
     return (epoch.cycles_after or 0.0) - (epoch.cycles_before or 0.0)
 
 
 def ops_table(ops: Sequence[OpChange], places: Mapping[str, str]) -> Table | None:
-    """Return the table of ops in their order, with links to the parts of their epochs; None for no ops. `places` is
-    as in `epochs_table`.
-    """
+    """Return the table of ops in their order, with links to the parts of their epochs; None for no ops. `places` holds
+    the anchors of these parts by the names of the graphs."""
     if not ops:
         return None
     columns = [
@@ -192,7 +192,7 @@ def ops_table(ops: Sequence[OpChange], places: Mapping[str, str]) -> Table | Non
     ]
     rows: list[Row] = []
     for op in ops:
-        cores = _before_and_after(_count(op.cores_before), _count(op.cores_after))
+        cores = _before_and_after(_count_text(op.cores_before), _count_text(op.cores_after))
         cells = [
             name_cell(op.name, _link(places.get(op.graphs_after or op.graphs_before))),
             *change_cells(op.before, op.after),
@@ -205,8 +205,8 @@ def ops_table(ops: Sequence[OpChange], places: Mapping[str, str]) -> Table | Non
     return Table(columns, rows, search_box(rows, "find ops"), tall=True)
 
 
-def _count(value: int | None) -> str:
-    """Return a number of cores, "" if it is not stated."""
+def _count_text(value: int | None) -> str:
+    """Return a number of cores as text, "" for None."""
     if value is None:
         return ""
     return whole(value)
@@ -241,11 +241,11 @@ def structure_tables(structure: Structure) -> list[tuple[str, Table, int]]:
     for subject, heading in _SUBJECTS.items():
         changes = [change for change in structure.changes if change.subject == subject]
         if changes:
-            tables.append((heading, _fields(changes[:MOST_CHANGES]), max(0, len(changes) - MOST_CHANGES)))
+            tables.append((heading, _fields_table(changes[:MOST_CHANGES]), max(0, len(changes) - MOST_CHANGES)))
     return tables
 
 
-def _fields(changes: Iterable[FieldChangeRow]) -> Table:
+def _fields_table(changes: Iterable[FieldChangeRow]) -> Table:
     """Return the table of changed fields."""
     columns = [
         Column("what", choose=True),
@@ -321,12 +321,12 @@ def comparison_page(
     pairs = _epoch_pairs(before, after)
     order = sorted(pairs, key=lambda graphs: -_importance(changes.get(graphs)))
     places = {graphs: f"epoch-{index}" for index, graphs in enumerate(order[:MOST_EPOCHS])}
-    marks = _marks(before, after)
+    marks = _added_or_removed(before, after)
     ops = {op.name: op for op in comparison.ops}
     parts: list[tuple[str, str, Markup, bool]] = []
     for index, (graphs, place) in enumerate(places.items()):
         pictures = [
-            _picture(side, epoch, word, ops, marks, f"-{index}-{word}")
+            _draw_epoch(side, epoch, word, ops, marks, f"-{index}-{word}")
             for side, epoch, word in zip(sides, pairs[graphs], _WORDS, strict=True)
         ]
         parts.append((place, graphs, pack_part(_epoch_part(changes.get(graphs), pictures)), index == 0))
@@ -365,9 +365,8 @@ def _program_certainty(comparison: RunComparison) -> list[str]:
 
 
 def _importance(epoch: EpochChange | None) -> float:
-    """Return the cycles by which epochs are ordered: of all runs of the epoch on its slower side, or of one input
-    where those are not known; 0 for an epoch without figures.
-    """
+    """Return the cycles by which epochs are ordered: those of all runs of the epoch on its slower side, or of one input
+    if the former are not known; 0 for an epoch without figures."""
     if epoch is None:
         return 0.0
     cycles = max(epoch.cycles_before or 0.0, epoch.cycles_after or 0.0)
@@ -375,13 +374,13 @@ def _importance(epoch: EpochChange | None) -> float:
 
 
 def _epoch_pairs(before: Side, after: Side) -> dict[str, _Pair]:
-    """Return the temporal graphs of both sides by the names of their graphs; None where a side lacks one."""
+    """Return the temporal graphs of both sides by the names of their graphs; None for a side that lacks it."""
     left = before.epochs()
     right = after.epochs()
     return {graphs: (left.get(graphs), right.get(graphs)) for graphs in dict.fromkeys((*right, *left))}
 
 
-def _marks(before: Side, after: Side) -> dict[str, str]:
+def _added_or_removed(before: Side, after: Side) -> dict[str, str]:
     """Return for each op that only one of two netlists has whether it was "added" or "removed", by name; none
     unless both netlists are known.
     """
@@ -393,18 +392,17 @@ def _marks(before: Side, after: Side) -> dict[str, str]:
     return marks | {name: "added" for name in new_ops if name not in old_ops}
 
 
-def _picture(
+def _draw_epoch(
     side: Side, epoch: TemporalGraph | None, word: str, ops: Mapping[str, OpChange], marks: Mapping[str, str], mark: str
 ) -> Markup | None:
-    """Return the picture of an epoch of the side `word` ("before" or "after") with the cycles of its ops; None if
-    the side has no such epoch or no netlist. `marks` is the result of `_marks`; `mark` keeps the ids of this
-    picture apart.
-    """
+    """Draw an epoch of the side `word` ("before" or "after") on the core grid, with the cycles of its ops; None if the
+    side has no such epoch or no netlist. `marks` says which ops were added or removed; `mark` keeps the ids of this
+    picture apart from those of others on the page."""
     if side.netlist is None or epoch is None:
         return None
     changes = {op.name: ops[op.name] for op in side.ops(epoch) if op.name in ops}
     values = {name: _box_lines(change, word) for name, change in changes.items()}
-    notes = {name: _note(change) for name, change in changes.items()}
+    notes = {name: _op_tooltip(change) for name, change in changes.items()}
     svg = grid_svg(side.netlist, epochs=[epoch.id], notes=notes, mark=mark, values=values, changes=marks)
     return Markup(svg)
 
@@ -422,8 +420,8 @@ def _box_lines(change: OpChange, word: str) -> tuple[str, ...]:
     return (line,)
 
 
-def _note(change: OpChange) -> str:
-    """Return the tooltip of an op: its cycles, and epochs and cores where they differ."""
+def _op_tooltip(change: OpChange) -> str:
+    """Return the tooltip of an op: its cycles on both sides, and its epochs and cores if they differ."""
     parts = [f"{whole(change.before)} cycles before, {whole(change.after)} after"]
     if change.graphs_before and change.graphs_after and change.graphs_before != change.graphs_after:
         parts.append(f"moved from {change.graphs_before} to {change.graphs_after}")

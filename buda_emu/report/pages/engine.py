@@ -30,9 +30,10 @@ _CONTROL: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufff
 
 
 def render(template: str, **context: Any) -> Markup:
-    """Return a template of `templates/` filled with values. Text is escaped, and its control characters become question
-    marks; `Markup` is inserted unchanged."""
-    parts = {"style": _part("style.css"), "scripts": Markup().join(map(_part, _SCRIPTS))}
+    """Fill a template of `templates/` with values, and return the page or part. Text is escaped, and its control
+    characters become question marks; `Markup` is inserted unchanged. Raises jinja2's UndefinedError for a value that is
+    missing."""
+    parts = {"style": _read_part("style.css"), "scripts": Markup().join(map(_read_part, _SCRIPTS))}
     return Markup(_environment().get_template(template).render(context, **parts))
 
 
@@ -51,8 +52,8 @@ def _environment() -> Environment:
 
 
 @cache
-def _part(name: str) -> Markup:
-    """Return the text of a style sheet or script of the pages, to be inserted unchanged."""
+def _read_part(name: str) -> Markup:
+    """Return the text of a style sheet or script of the package, to be inserted into pages unchanged."""
     return Markup(files(_ROOM).joinpath("pages", name).read_text("utf-8"))
 
 
@@ -61,7 +62,9 @@ def chart_style(scope: str) -> str:
     """Return the CSS rules of charts, light and dark, limited to elements of the class `scope`, for use in a
     notebook."""
     rules = [
-        line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media (prefers", "svg"))
+        line
+        for line in _read_part("style.css").splitlines()
+        if line.startswith((":root", "--", "@media (prefers", "svg"))
     ]
     text = "".join(rules).replace(":root", f".{scope}")
     return re.sub(r"(?<![-\w.])svg(?=[ .])", f".{scope} svg", text)
@@ -171,7 +174,9 @@ def page_table(
     ]
     rows: list[Row] = []
     for record in records:
-        row = [cells[column.name](record) if column.name in cells else _cell(column, record) for column in chosen]
+        row = [
+            cells[column.name](record) if column.name in cells else _record_cell(column, record) for column in chosen
+        ]
         rows.append(Row(row, names(record) if names is not None else ""))
     if not tall:
         find = search_box(rows, find)
@@ -181,7 +186,7 @@ def page_table(
 _KINDS: Final[Mapping[str, Kind]] = {"figure": "number", "words": "words"}
 
 
-def _cell(column: ResultColumn[T], record: T) -> Cell:
+def _record_cell(column: ResultColumn[T], record: T) -> Cell:
     """Return the cell of a record in a column, sorted by its value where that is a number."""
     value = column.get(record)
     if column.look == "verdict":

@@ -49,14 +49,15 @@ class Bar:
 
 
 def share_bar(share: Share) -> Bar:
-    """Return the bar of a share: the part that fails, with its confidence interval."""
+    """Return the bar of a share of a campaign's faults: how many have each outcome, and the part that fails with its
+    confidence interval."""
     low, high = share.interval
     counts = {outcome: share.counts[column(outcome)] for outcome in OUTCOMES}
     return Bar(share.name, counts, f"{percent(share.share)} fail ({percent(low)} to {percent(high)})")
 
 
 def guarded_bar(guarded: Guarded) -> Bar:
-    """Return the bar of a protection: the outcomes that all faults have with it."""
+    """Return the bar of a protection: how many of all faults have each outcome with it."""
     counts = {outcome: guarded.counts.get(column(outcome), 0) for outcome in _COLOURS}
     return Bar(guarded.name, counts, f"{guarded.failures} fail, {guarded.before} without")
 
@@ -155,12 +156,12 @@ def faults_page(campaign: Campaign, netlist: Netlist) -> str:
             outcomes=_outcome_legend(campaign),
             charts=charts,
             legend=Markup(html_legend(_heat_scale(_heat_top(campaign.table("op or queue"))))),
-            most_hits=_most_hits(_hits(campaign, netlist)),
+            most_hits=_most_hits(_hits_by_tile(campaign, netlist)),
             picture=Markup(_op_picture(campaign, netlist)),
-            maps=_maps(campaign, netlist),
-            protection=_protection(campaign),
-            tables=[(name, _shares(campaign, name)) for name in TABLES if name not in _CHARTS],
-            faults=_faults(campaign),
+            maps=_output_maps(campaign, netlist),
+            protection=_protection_table(campaign),
+            tables=[(name, _shares_table(campaign, name)) for name in TABLES if name not in _CHARTS],
+            faults=_faults_table(campaign),
             left_out=max(0, len(campaign.effects) - _MOST_ROWS),
             words=table(("word", Column("meaning", "words")), sorted(words.items())),
         )
@@ -182,7 +183,8 @@ def _op_picture(campaign: Campaign, netlist: Netlist) -> str:
 
 
 def _heat_top(shares: Iterable[Share]) -> float:
-    """Return the share of failing faults that is drawn reddest: a round figure, so that a small one is seen as such."""
+    """Return the share of failing faults that is drawn reddest: a round figure above the worst share, at least 0.01, so
+    that a small share looks small."""
     worst = max((share.share for share in shares), default=0.0)
     return min(round_up(worst) or 0.01, 1.0)
 
@@ -201,9 +203,9 @@ def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
     return sorted(rows, key=lambda share: (share.name.rsplit(" ", 1)[0], -int(share.name.rsplit(" ", 1)[1])))
 
 
-def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
+def _output_maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
     """Return a map for each of the outputs that failing faults change most: how many of them change each tile."""
-    hits = _hits(campaign, netlist)
+    hits = _hits_by_tile(campaign, netlist)
     reddest = _most_hits(hits)
     worst = sorted(hits, key=lambda queue: (-sum(hits[queue]), queue))[:_MOST_MAPS]
     return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name], reddest))) for name in worst]
@@ -214,8 +216,8 @@ def _most_hits(hits: Mapping[str, Sequence[int]]) -> int:
     return max((max(counts) for counts in hits.values()), default=0)
 
 
-def _hits(campaign: Campaign, netlist: Netlist) -> dict[str, list[int]]:
-    """Return for each output that failing faults change how many of them change each tile."""
+def _hits_by_tile(campaign: Campaign, netlist: Netlist) -> dict[str, list[int]]:
+    """Return for each output that failing faults change a list with how many of them change each tile."""
     hits: dict[str, list[int]] = {}
     for effect in filter(lambda effect: effect.failed, campaign.effects):
         for queue, bits in effect.maps.items():
@@ -226,7 +228,7 @@ def _hits(campaign: Campaign, netlist: Netlist) -> dict[str, list[int]]:
     return hits
 
 
-def _protection(campaign: Campaign) -> Table | None:
+def _protection_table(campaign: Campaign) -> Table | None:
     """Return the table of what each protection would bring and cost, or None if none was tried."""
     rows = [[name_cell(cells[0]), *cells[1:]] for cells in map(guarded_row, campaign.protection())]
     if not rows:
@@ -234,8 +236,8 @@ def _protection(campaign: Campaign) -> Table | None:
     return table(PROTECTION, rows)
 
 
-def _shares(campaign: Campaign, name: str) -> Table:
-    """Return the table of counts of the campaign that is called `name`, a row for each share."""
+def _shares_table(campaign: Campaign, name: str) -> Table:
+    """Return one of the campaign's tables of counts, by its name, such as "kind", with a row for each share."""
     columns = [
         Column(name, "name"),
         *(Column(title, "number") for title in headers(campaign)[:-1]),
@@ -249,7 +251,7 @@ def _shares(campaign: Campaign, name: str) -> Table:
     return table(columns, cells, "find a name")
 
 
-def _faults(campaign: Campaign) -> Table:
+def _faults_table(campaign: Campaign) -> Table:
     """Return the table of faults, the failing ones first."""
     columns = (
         Column("fault", "number"),
@@ -273,7 +275,7 @@ def _faults(campaign: Campaign) -> Table:
             effect.fault.place,
             name_cell(effect.fault.where),
             effect.fault.df,
-            _bit(effect.fault.bits, effect.fault.bit_name),
+            _bits_text(effect.fault.bits, effect.fault.bit_name),
             figure(effect.pcc, 6),
             figure(float(effect.tiles)),
             effect.error or effect.fault.how,
@@ -283,6 +285,6 @@ def _faults(campaign: Campaign) -> Table:
     return table(columns, rows, "find a fault, an op or a bit")
 
 
-def _bit(bits: tuple[int, ...], name: str) -> str:
+def _bits_text(bits: tuple[int, ...], name: str) -> str:
     """Return the numbers of the bits that a fault hits, and their name, as text; "" if it hits none."""
     return f"{', '.join(map(str, bits))} ({name})" if bits else ""

@@ -79,7 +79,7 @@ def read_entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
         if element is None:
             continue
         line = element.at().line
-        text = list(_entry(lines, line, _name_in_file(element)))
+        text = list(_entry_lines(lines, line, _name_in_file(element)))
         if text:
             collected.append(Entry(name, f"{netlist.path}:{line}", line, "\n".join(text)))
     return sorted(collected, key=lambda entry: (entry.line, entry.name))
@@ -90,10 +90,9 @@ def _name_in_file(element: Op | Queue) -> str:
     return getattr(element, "written_name", "") or element.name
 
 
-def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
-    """Yield the line of the file at which `name` should stand, and the lines indented below it; nothing if it is
-    not there. `line` is counted from 1.
-    """
+def _entry_lines(lines: list[str], line: int, name: str) -> Iterator[str]:
+    """Yield the line of the file at which the entry `name` should begin, and the lines indented below it, at most
+    MOST_LINES; nothing if it is not there. `line` is counted from 1."""
     if not 0 < line <= len(lines) or name not in lines[line - 1]:
         return
     inset = _indent(lines[line - 1])
@@ -124,16 +123,22 @@ def perf_page(
     command: str,
     study: Sensitivity | None = None,
 ) -> str:
-    """Return the page: checks, epochs, then the pictures and ops of each epoch, the one with the most cycles in all its
-    runs first."""
+    """Return the HTML page of a modelled run: checks, epochs, then pictures and ops of each epoch, the one with the
+    most cycles in all its runs first. Routes these epochs for the streams of each core. `command` makes the page again;
+    `study` adds its table."""
     order = sorted(run.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
     detailed = order[:MOST_EPOCHS]
     left_out = len(order) - len(detailed)
     places = {id(epoch): f"epoch-{index}" for index, epoch in enumerate(detailed)}
-    routed = route_epochs(netlist, {_temporal(netlist, epoch) for epoch in detailed})
+    routed = route_epochs(netlist, {_temporal_id(netlist, epoch) for epoch in detailed})
     uses = uses_by_core(routed_epoch for routed_epoch in routed.values() if not isinstance(routed_epoch, str))
     parts = [
-        (places[id(epoch)], _name(epoch), pack_part(_epoch(netlist, run, epoch, index, routed, uses)), index == 0)
+        (
+            places[id(epoch)],
+            _epoch_name(epoch),
+            pack_part(_epoch_part(netlist, run, epoch, index, routed, uses)),
+            index == 0,
+        )
         for index, epoch in enumerate(detailed)
     ]
     note = ""
@@ -145,31 +150,31 @@ def perf_page(
     types = {name: op.type for name, op in netlist.ops.items()}
     op_index: list[tuple[str, str, str, str]] = []
     for epoch in detailed:
-        op_index += [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for op in epoch.timing.ops]
+        op_index += [(op.op, types[op.op], places[id(epoch)], _epoch_name(epoch)) for op in epoch.timing.ops]
     return render(
         "perf.html",
         title=f"buda-emu perf: {PurePath(run.netlist).name}",
         command=command,
-        checks=_checks(checks),
+        checks=_checks_table(checks),
         epochs=parts,
         facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled",
         index=as_script(op_index),
         assumed=run.assumed,
-        table=_epochs(netlist, run, order, places),
-        sensitivity=_sensitivity(study),
+        table=_epochs_table(netlist, run, order, places),
+        sensitivity=_sensitivity_table(study),
         sensitivity_base=sensitivity_base,
         totals=[*program_sentences(run, run_intervals(run)), *memory_lines(run)],
         note=note,
     )
 
 
-def _name(epoch: EpochReport) -> str:
+def _epoch_name(epoch: EpochReport) -> str:
     """Return the name of an epoch: program and graphs."""
     return f"{epoch.program}: {' + '.join(epoch.graphs)}"
 
 
-def _checks(checks: Sequence[BoundResult]) -> Table | None:
-    """Return the table of performance-check, missed figures first; None if there are none."""
+def _checks_table(checks: Sequence[BoundResult]) -> Table | None:
+    """Return the table of the checks of performance-check, missed ones first; None if there are none."""
     columns = [
         Column("verdict", choose=True),
         Column("config"),
@@ -196,10 +201,9 @@ def _checks(checks: Sequence[BoundResult]) -> Table | None:
     return Table(columns, rows) if rows else None
 
 
-def _epochs(netlist: Netlist, run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
-    """Return the table of all epochs in this order, with links to those that have pictures. `places` holds the
-    anchors of these by the id of the epoch object.
-    """
+def _epochs_table(netlist: Netlist, run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
+    """Return the table of epochs in the given order, with links to the parts of the page about them. `places` holds the
+    anchors of these parts by the id of the epoch object."""
     total_cycles = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
 
     def name(row: EpochRow) -> Cell:
@@ -208,19 +212,19 @@ def _epochs(netlist: Netlist, run: PerfRun, order: Sequence[EpochReport], places
         return name_cell(row.graphs, f"#{place}" if place else "")
 
     def share(row: EpochRow) -> Cell:
-        """Return the cell with the share of all cycles."""
+        """Return the cell with the epoch's share of all cycles."""
         part = row.all_cycles / row.total_cycles
         return Cell(percent(part), row.all_cycles, part)
 
     def loading(row: EpochRow) -> Cell:
-        """Return the cell with the share of loading."""
+        """Return the cell with the share of loading in the epoch's cycles."""
         return Cell(percent(row.report.load_share), row.report.load_share, row.report.load_share)
 
     rows = [EpochRow(netlist, run, epoch, total_cycles=total_cycles) for epoch in order]
     return page_table(EPOCHS, rows, "find epochs", cells={"graphs": name, "share": share, "load_share": loading})
 
 
-def _sensitivity(study: Sensitivity | None) -> Table | None:
+def _sensitivity_table(study: Sensitivity | None) -> Table | None:
     """Return the table of what each resource of the chip would bring, the greatest gain first; None if it was not asked
     for."""
     if study is None:
@@ -249,17 +253,17 @@ def _sensitivity(study: Sensitivity | None) -> Table | None:
     return Table(columns, rows)
 
 
-def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
+def _temporal_id(netlist: Netlist, epoch: EpochReport) -> int:
     """Return the number of the temporal graph that an epoch of the model runs."""
     return next(temporal.id for temporal in netlist.temporal_graphs if temporal.graphs == epoch.graphs)
 
 
-def _epoch(
+def _epoch_part(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int, routed: Mapping[int, RoutedEpoch | str], uses: Uses
 ) -> Markup:
-    """Return the part of the page about one epoch. `index` tells its picture from others on the page; `routed`
-    holds the streams of each epoch, or the reason why there are none, and `uses` the use of each core by them.
-    """
+    """Return the part of the page about one epoch. `index` keeps the ids of its picture apart from those of others on
+    the page; `routed` holds the streams of each temporal graph, or the reason why there are none, and `uses` the use of
+    each core by them."""
     timing = epoch.timing
     full = extend_until_full(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
@@ -274,16 +278,16 @@ def _epoch(
             path.update(step.through or (step.name,))
     sources = Sources()
     stream = run.what_if.get("noc_bytes", run.chip.stream_rate)
-    temporal = _temporal(netlist, epoch)
+    temporal = _temporal_id(netlist, epoch)
     is_routed = isinstance(routed.get(temporal), RoutedEpoch)
     return render(
         "epoch.html",
         sentence=epoch.bottleneck.sentence,
         chain=chain_sentence(steps, assumed=run.assumed),
-        path=_path(steps),
-        limits=_limits(epoch),
-        load=_load(epoch),
-        steady=_steady(epoch, full),
+        path=_path_table(steps),
+        limits=_limits_table(epoch),
+        load=_load_sentence(epoch),
+        steady=_steady_sentence(epoch, full),
         timeline=timeline_data(steady_picture(epoch, full)),
         picture=Markup(
             grid_svg(
@@ -300,7 +304,7 @@ def _epoch(
         legend=Markup(html_legend(_BUSY, path=bool(path))),
         streams=sentence(routed.get(temporal)),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes_taken_in(epoch), stream)),
-        ops=_ops(netlist, run, epoch, steps, sources),
+        ops=_ops_table(netlist, run, epoch, steps, sources),
         sources=sources.meanings,
         lines=read_entries(netlist, _entry_names(netlist, epoch)),
     )
@@ -321,7 +325,8 @@ def _entry_names(netlist: Netlist, epoch: EpochReport) -> list[str]:
 
 
 def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
-    """Return the bytes that a core of each op takes in for one input."""
+    """Return the bytes that a core of each op takes in for one input, by op; operands that are read only once do not
+    count."""
     bytes_by_op: dict[str, float] = {}
     for edge in epoch.edges:
         if edge.operand >= 0 and not edge.once:
@@ -329,10 +334,9 @@ def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
     return bytes_by_op
 
 
-def _steady(epoch: EpochReport, full: EpochTiming) -> str:
-    """Return a sentence on the inputs that the picture of the steady state shows; "" without one. `full` is the
-    timing with as many inputs as fill the pipeline.
-    """
+def _steady_sentence(epoch: EpochReport, full: EpochTiming) -> str:
+    """Return a sentence on the inputs that the picture of the steady state shows; "" if the epoch has no steady state.
+    `full` is the timing with as many inputs as fill the pipeline."""
     stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
@@ -348,8 +352,8 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
     return f"{inputs_text}, {epoch.pace:,.0f} cycles each, {fill_text}; {plural(epoch.timing.inputs, 'input')} in all."
 
 
-def _load(epoch: EpochReport) -> str:
-    """Return a sentence on what each chip loads before anything runs."""
+def _load_sentence(epoch: EpochReport) -> str:
+    """Return a sentence on what each chip loads before the epoch runs, and the cycles of that."""
     chips = "; ".join(
         f"chip {chip.chip}: {chip.bytes:,} bytes by {plural(chip.cores, 'core')}, {chip.kernels} with a kernel, "
         f"in {chip.cycles:,.0f}, then queue headers, {chip.headers:,.0f}"
@@ -358,7 +362,7 @@ def _load(epoch: EpochReport) -> str:
     return f"Loading it takes {epoch.load.cycles:,.0f} cycles each time, {percent(epoch.load_share)} of a run: {chips}"
 
 
-def _path(steps: Sequence[CriticalStep]) -> Table:
+def _path_table(steps: Sequence[CriticalStep]) -> Table:
     """Return the table of the steps of an epoch's critical path."""
     columns = [
         Column("share", "number"),
@@ -384,7 +388,7 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """Return the first few of many names as text, and the number of the others, which perf.json lists."""
+    """Return the first names of a list as text, and the number of those left out, which perf.json lists."""
     return list_first([cut(name, _SHORT) for name in names], _MOST_NAMED)
 
 
@@ -393,7 +397,7 @@ def _linked_name(unit: str) -> str:
     return unit.rpartition(": ")[2].rpartition(" > ")[2].removesuffix(", once")
 
 
-def _limits(epoch: EpochReport) -> Table:
+def _limits_table(epoch: EpochReport) -> Table:
     """Return the table of the busiest units of an epoch: ops, memory, links and transfers."""
     columns = [
         Column("of an input", "number"),
@@ -413,10 +417,11 @@ def _limits(epoch: EpochReport) -> Table:
     return Table(columns, rows, search_box(rows, "find units"), tall=True)
 
 
-def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources) -> Table:
+def _ops_table(
+    netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources
+) -> Table:
     """Return the table of the ops of an epoch, the slowest first. `steps` are those of its critical path; `sources`
-    gives the letters by which the rows name the sources of cycles.
-    """
+    gives the letters by which rows refer to the sources of their cycles."""
     shares = {step.name: step.share for step in steps}
     rows = [
         replace(

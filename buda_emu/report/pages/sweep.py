@@ -49,13 +49,13 @@ def sweep_page(netlist: str, axes: Sequence[str], points: Sequence[SweepPoint], 
         points=_points_table(axes, points, places),
         first=first.settings,
         parts=parts,
-        note=_note(points, len(parts)),
+        note=_missing_points_note(points, len(parts)),
     )
 
 
-def _note(points: Sequence[SweepPoint], opened: int) -> str:
-    """Return the sentences on points that could not be modelled, and on those that cannot be opened, of which `opened`
-    can be; "" if all can."""
+def _missing_points_note(points: Sequence[SweepPoint], opened: int) -> str:
+    """Return sentences on points that could not be modelled, and on modelled ones that the page has no part for;
+    `opened` is the number that it has. "" if it has all."""
     sentences: list[str] = []
     modelled = [point for point in points if not point.figures.problem]
     if len(modelled) < len(points):
@@ -114,7 +114,7 @@ def _reason_cell(point: PointFigures) -> Cell:
 
 
 def _sort_key(text: str) -> float | str:
-    """Return the value by which the text of a setting is sorted: a number where it is one, else the text."""
+    """Return the value by which the text of a setting is sorted: a number if it is one, else the text."""
     try:
         return float(text)
     except ValueError:
@@ -142,8 +142,8 @@ def _milliseconds_per_input(point: PointFigures) -> float | None:
 
 
 def _time_sentence(first: PointFigures, point: PointFigures) -> str:
-    """Return the sentence about the time of the whole run of a point and of the first one; where they have not equally
-    many inputs, that of an input is compared."""
+    """Return the sentence that compares the time of the whole run at a point with that at the first one, for each input
+    if they have different numbers of inputs; "" if one has no figures."""
     before = _milliseconds_per_input(first)
     after = _milliseconds_per_input(point)
     if before is None or after is None:

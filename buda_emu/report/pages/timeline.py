@@ -30,13 +30,13 @@ def timeline_page(picture: TimelinePicture, command: str = "") -> str:
         notes=picture.notes,
         data=timeline_data(picture),
         facts=" · ".join(f"{name} {value}" for name, value in picture.about.items()),
-        lanes=_lanes(picture, last),
+        lanes=_lanes_table(picture, last),
         heading=f"{plural(len(picture.lanes), 'lane')} in figures, {last:,.10g} {picture.time_unit} in all",
         rest=plural(left_out, "lane") if left_out > 0 else "",
     )
 
 
-def _lanes(picture: TimelinePicture, last: float) -> Table:
+def _lanes_table(picture: TimelinePicture, last: float) -> Table:
     """Return a table of the slices and the busy time of each lane; `last` is the time at which the picture ends."""
     busy = [0.0] * len(picture.lanes)
     count = [0] * len(picture.lanes)
@@ -78,7 +78,7 @@ def timeline_data(picture: TimelinePicture) -> Markup:
         "unit": picture.time_unit,
         "perMicrosecond": picture.per_microsecond,
         "lanes": [[words(lane.name), words(lane.group), words(lane.section)] for lane in picture.lanes],
-        "slices": _slices(picture.slices, words),
+        "slices": _slice_columns(picture.slices, words),
         "flows": [[flow.source, flow.target, words(flow.name)] for flow in picture.flows],
         "counters": [
             [
@@ -91,7 +91,8 @@ def timeline_data(picture: TimelinePicture) -> Markup:
             for counter in picture.counters
         ],
         "memories": [
-            [words(memory.name), memory.span, _tensors(memory, words), memory.peak] for memory in picture.memories
+            [words(memory.name), memory.span, _tensor_rectangles(memory, words), memory.peak]
+            for memory in picture.memories
         ],
         "chain": list(picture.chain),
         "stretches": [[stretch.start, stretch.end, words(stretch.name)] for stretch in picture.stretches],
@@ -100,7 +101,7 @@ def timeline_data(picture: TimelinePicture) -> Markup:
     return as_script(content)
 
 
-def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
+def _slice_columns(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
     """Return the slices as columns: lane, start, length, and the numbers of name, category and details in `words`."""
     columns: list[list[Any]] = [[] for _ in range(6)]
     for part in slices:
@@ -110,14 +111,14 @@ def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
             part.end - part.start,
             words(part.name),
             words(part.category),
-            words(_details(part.details)),
+            words(_details_text(part.details)),
         )
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     return columns
 
 
-def _details(details: Mapping[str, Any]) -> str:
+def _details_text(details: Mapping[str, Any]) -> str:
     """Return the details of a task as the text that the timeline shows where the mouse points at it, one on each
     line."""
     lines: list[str] = []
@@ -127,9 +128,9 @@ def _details(details: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _tensors(memory: Memory, words: _Words) -> list[list[Any]]:
-    """Return the rectangles of a memory's tensors: start, end, first byte, byte after the last, name, bytes of the
-    whole tensor."""
+def _tensor_rectangles(memory: Memory, words: _Words) -> list[list[Any]]:
+    """Return the rectangles that show a memory's tensors: start, end, first byte, byte after the last, number of the
+    name in `words`, bytes of the whole tensor. A tensor that wraps around in a ring buffer has several."""
     rectangles: list[list[Any]] = []
     for live in memory.lives:
         for low, high in pieces(live.address, live.size, live.ring):

@@ -59,12 +59,12 @@ class LogAxis:
         self._start = start
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value."""
+        """Return the place of a value in pixels; a value beyond the end is placed at the end."""
         return self._start + self._each * (min(log10(value), self._high) - self.low)
 
     @property
     def ticks(self) -> list[float]:
-        """Return the powers of ten on the axis, and 2 and 5 times these on a short one."""
+        """The powers of ten on the axis, and 2 and 5 times these on a short one."""
         factors: Sequence[float] = (1.0,)
         if self._high - self.low <= _FEW_DECADES:
             factors = (1.0, 2.0, 5.0)

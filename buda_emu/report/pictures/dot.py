@@ -20,8 +20,8 @@ def dot(
     chips: Sequence[int] | None = None,
     streams: Uses | None = None,
 ) -> str:
-    """Return the whole netlist, or some epochs and chips of it, in DOT. With `streams`, labels of ops say how many
-    extra streams and what part of L1 are taken on the core that needs most."""
+    """Return a netlist, or some epochs and chips of it (None: all), as text in DOT. With `streams`, labels of ops say
+    how many extra streams and what part of L1 are taken on the core that needs most."""
     lines = [
         "digraph netlist {",
         "  rankdir=LR;",
@@ -66,7 +66,8 @@ def _outside_ops(netlist: Netlist, ops: Sequence[Op]) -> Iterator[str]:
 
 
 def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
-    """Yield the lines of a graph: a cluster with its ops, labelled with their use of streams (`streams`)."""
+    """Yield the DOT lines of a graph in epoch number `epoch`: a cluster with its ops, labelled with their use of
+    streams."""
     title = f"epoch {epoch}, chip {graph.target_device}: {graph.name} x {graph.input_count}"
     yield f"  subgraph {_quote(f'cluster_{graph.name}')} {{"
     yield f"    label={_quote(title)};"

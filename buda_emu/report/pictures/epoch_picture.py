@@ -117,7 +117,7 @@ class _Epoch:
                 unit_lanes = [f"{name}: {kind}" for kind in THREADS]
             else:
                 unit_lanes = [name]
-            self.lanes += [Lane(text, self._groups[self._room(name)], title) for text in unit_lanes]
+            self.lanes += [Lane(text, self._groups[self._group_of(name)], title) for text in unit_lanes]
             self._lane.append(first_lane + len(self.lanes) - len(unit_lanes))
         if self._model.run.last_task >= 0:
             self._path = self._timing.critical_path(self._model.run.last_task)
@@ -126,20 +126,19 @@ class _Epoch:
         self._of_task: list[tuple[int, int]] = []  # first and last slice of each task
         self._inputs: list[int] = []  # the input that each task is of
         self.slices = list(loading_slices(report.load.chips, begin, first_lane))
-        self._draw(first_slice)
+        self._add_slices(first_slice)
 
-    def _room(self, unit: str) -> int:
-        """Return the group of lanes to which a unit belongs: cores, transfers or memory."""
+    def _group_of(self, unit: str) -> int:
+        """Return the group of lanes to which a unit belongs: an index of `_ROOMS`."""
         if unit in self._ops:
             return _CORES
         if unit.startswith(("DRAM channel", "host link")):
             return _MEMORY
         return _TRANSFERS
 
-    def _draw(self, first: int) -> None:
-        """Add the slices of all tasks; a task of an op has one for each thread. `first` is the number of the
-        epoch's first slice in the whole picture.
-        """
+    def _add_slices(self, first: int) -> None:
+        """Add the slices of all tasks to `slices`; a task of an op has one for each thread. `first` is the number of
+        the epoch's first slice in the whole picture."""
         timing = self._timing
         units: list[int] = timing.unit.tolist()
         tasks = [0] * len(timing.units)
@@ -153,8 +152,8 @@ class _Epoch:
             name = timing.units[unit]
             pieces: Sequence[tuple[float, float]] = ((start, end),)
             if name in self._ops:
-                pieces = _threads(self._ops[name], start, end)
-            kinds: Sequence[str] = THREADS if name in self._ops else (_ROOMS[self._room(name)],)
+                pieces = _thread_spans(self._ops[name], start, end)
+            kinds: Sequence[str] = THREADS if name in self._ops else (_ROOMS[self._group_of(name)],)
             details = {"input": entry, "part": part}
             self._of_task.append((first + len(self.slices), first + len(self.slices) + len(pieces) - 1))
             self._inputs.append(entry)
@@ -173,7 +172,7 @@ class _Epoch:
     def flows(self) -> Iterator[Flow]:
         """Yield arrows along the critical path, and to each input of an op from the task that it waited for longest."""
         cause: list[int] = self._timing.cause.tolist()
-        shown = {task: f"critical path, {self._why(task)}" for task in self._path if cause[task] >= 0}
+        shown = {task: f"critical path, {self._wait_reason(task)}" for task in self._path if cause[task] >= 0}
         waited: list[int] = self._timing.waiting_times().tolist()
         longest: dict[tuple[int, int], int] = {}
         for task, unit in enumerate(self._timing.unit.tolist()):
@@ -181,14 +180,13 @@ class _Epoch:
                 key = unit, self._inputs[task]
                 longest[key] = max(longest.get(key, task), task, key=lambda candidate: waited[candidate])
         for task in longest.values():
-            shown.setdefault(task, self._why(task))
+            shown.setdefault(task, self._wait_reason(task))
         for task in sorted(shown):
             yield Flow(self._of_task[cause[task]][1], self._of_task[task][0], shown[task])
 
-    def _why(self, task: int) -> str:
-        """Return the name of the object of the model, such as a buffer, for which a task waited last, or "the part
-        before" if it waited for none.
-        """
+    def _wait_reason(self, task: int) -> str:
+        """Return the name of the object of the model, such as a buffer, that a task waited for last; "the part before"
+        if it waited for none."""
         number = int(self._timing.held_by[task])
         if number < 0:
             return "the part before"
@@ -210,14 +208,13 @@ class _Epoch:
             yield Stretch(self._begin + stretch.start, self._begin + stretch.end, name, self._groups[_CORES])
 
     def counters(self) -> Iterator[Counter]:
-        """Yield the counters of parts in front of ops, and those of links."""
-        yield from self._waiting()
-        yield from self._links()
+        """Yield the counters of parts that wait in front of ops, and those of the load of links."""
+        yield from self._waiting_part_counters()
+        yield from self._link_counters()
 
-    def _waiting(self) -> Iterator[Counter]:
-        """Yield a counter for each input of an op on the critical path: the parts that have arrived and are not
-        consumed yet.
-        """
+    def _waiting_part_counters(self) -> Iterator[Counter]:
+        """Yield a counter for each input of an op on the critical path: how many parts have arrived and are not
+        consumed yet."""
         on_path = {self._timing.units[int(self._timing.unit[task])] for task in self._path}
         consumed = {
             name.removesuffix(": parts consumed"): index
@@ -238,10 +235,10 @@ class _Epoch:
                 arrived_parts = rises.get(time, arrived_parts)
                 consumed_parts = drops.get(time, consumed_parts)
                 values[time] = max(arrived_parts - consumed_parts, 0)
-            yield self._counter(_CORES, f"{source} in front of {op}", "parts", values)
+            yield self._make_counter(_CORES, f"{source} in front of {op}", "parts", values)
 
-    def _links(self) -> Iterator[Counter]:
-        """Yield a counter for each of the busiest links: its bytes per cycle, summed over the transfers that use it."""
+    def _link_counters(self) -> Iterator[Counter]:
+        """Yield a counter for each of the busiest links: its bytes per cycle, summed over the transfers on it."""
         changes = self._rate_changes({link.name for link in self._model.shared.links[:LINKS]})
         for name in (link.name for link in self._model.shared.links if link.name in changes):
             moments = changes[name]
@@ -250,7 +247,7 @@ class _Epoch:
             for time in sorted(moments):
                 rate += moments[time]
                 values[time] = round(max(rate, 0.0), 3)
-            yield self._counter(_TRANSFERS, name, "bytes a cycle", values)
+            yield self._make_counter(_TRANSFERS, name, "bytes a cycle", values)
 
     def _rate_changes(self, names: set[str]) -> dict[str, dict[int, float]]:
         """Return for each of the links `names` the moments at which its rate changes, and by how many bytes per
@@ -261,7 +258,7 @@ class _Epoch:
         units: list[int] = timing.unit.tolist()
         for start, end, unit in zip(timing.start.tolist(), timing.end.tolist(), units, strict=True):
             name = timing.units[unit]
-            if self._room(name) == _TRANSFERS:
+            if self._group_of(name) == _TRANSFERS:
                 tasks.setdefault(name, []).append((start, end))
         changes: dict[str, dict[int, float]] = {}
         for edge, path in zip(self._report.edges, self._report.paths, strict=True):
@@ -277,17 +274,16 @@ class _Epoch:
                     moments[end] = moments.get(end, 0.0) - rate
         return changes
 
-    def _counter(self, room: int, name: str, unit: str, values: Mapping[int, float]) -> Counter:
-        """Return a counter in a group of lanes, an index of `_ROOMS`; `values` maps cycles of the epoch to values
-        in `unit`.
-        """
+    def _make_counter(self, room: int, name: str, unit: str, values: Mapping[int, float]) -> Counter:
+        """Return a counter in the group of lanes `room`, an index of `_ROOMS`; `values` maps cycles of the epoch to
+        values in `unit`."""
         times = [self._begin + time for time in values]
         return Counter(name=name, unit=unit, times=times, values=list(values.values()), group=self._groups[room])
 
 
-def _threads(op: OpTiming, start: int, end: int) -> Sequence[tuple[float, float]]:
-    """Return begin and end of the threads of a core for one part: unpack from its start, pack to its end, math between
-    them."""
+def _thread_spans(op: OpTiming, start: int, end: int) -> Sequence[tuple[float, float]]:
+    """Return begin and end of the threads unpack, math and pack of a core, which works on a part from `start` to `end`:
+    unpack begins at `start`, pack ends at `end`, math lies in the middle."""
     length = end - start
     unpack, math, pack = (min(cycles / op.parts, length) for cycles in op.cost.threads)
     lead = (length - math) / 2
@@ -309,15 +305,15 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     limit = _limiting_units(epoch, result)
     if not limit and stretch is not None:
         limit = [stretch.op]  # the busiest op
-    names = list(dict.fromkeys([*limit, *_longest(result, chain), *(op.op for op in timing.ops)]))
-    slices = dict(_slices(timing, names, begin, end))
+    names = list(dict.fromkeys([*limit, *_units_by_work(result, chain), *(op.op for op in timing.ops)]))
+    slices = dict(_cut_slices(timing, names, begin, end))
     number = {task: place for place, task in enumerate(slices)}
     lanes = [Lane(name) for name in names]
     drawn = list(slices.values())
     stretches = [Stretch(begin, end, "steady state")]
     if begin == 0 and end == result.makespan:  # the whole run, which loading belongs to
         stretches = []
-        lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
+        lanes, drawn = _shift_after_loading(epoch, lanes, drawn, len(limit))
     return TimelinePicture(
         "",
         lanes,
@@ -341,12 +337,11 @@ def _path_between(timing: EpochTiming, begin: int, end: int) -> list[int]:
     return [task for task in path if result.end[task] > begin and result.start[task] < end]
 
 
-def _after_loading(
+def _shift_after_loading(
     epoch: EpochReport, lanes: list[Lane], drawn: list[Slice], above: int
 ) -> tuple[list[Lane], list[Slice]]:
-    """Return lanes and slices that begin when the epoch is loaded, with the lanes for loading after the first
-    `above` lanes.
-    """
+    """Return lanes and slices shifted to begin when the epoch is loaded, with lanes and slices for the loading inserted
+    after the first `above` lanes."""
     loads = epoch.load.chips
     after = round(epoch.load.cycles)
     moved = [
@@ -361,8 +356,8 @@ def _after_loading(
     return [*lanes[:above], *loading_lanes, *lanes[above:]], [*moved, *loading_slices(loads, 0, above)]
 
 
-def _longest(result: Timing, tasks: list[int]) -> list[str]:
-    """Return the units of these tasks, those first that work longest in them."""
+def _units_by_work(result: Timing, tasks: list[int]) -> list[str]:
+    """Return the units of these tasks, the one that works longest in them first."""
     time_by_unit: dict[str, int] = {}
     for task in tasks:
         unit = result.units[int(result.unit[task])]
@@ -370,10 +365,9 @@ def _longest(result: Timing, tasks: list[int]) -> list[str]:
     return sorted(time_by_unit, key=lambda unit: -time_by_unit[unit])
 
 
-def _slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iterator[tuple[int, Slice]]:
-    """Yield the tasks of the units `names` between two moments with their slices, which are cut there. A unit's
-    lane is its place in `names`.
-    """
+def _cut_slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iterator[tuple[int, Slice]]:
+    """Yield the tasks of the units `names` that run between two moments, with their slices, cut off at these moments. A
+    unit's lane is its place in `names`."""
     result = timing.run.timing
     ops = {op.op for op in timing.ops}
     for lane, unit in enumerate(names):

@@ -49,21 +49,23 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
     for row in range(rows):
         for col in range(cols):
             value = values[row][col]
-            tip = f"tile [{_place(row, detail.cell[0])}, {_place(col, detail.cell[1])}]: max error {_error_text(value)}"
-            box = _square(left + col * side, top + row * side, side)
+            tip = f"tile [{_tile_numbers(row, detail.cell[0])}, {_tile_numbers(col, detail.cell[1])}]: max error {_error_text(value)}"
+            box = _square_attributes(left + col * side, top + row * side, side)
             parts.append(f"<rect {shades.attributes(value)} {box}><title>{clean(tip)}</title></rect>")
     parts += [
         text(left + col * side + side / 2, top - 5, str(col * detail.cell[1]), _SMALL, "soft", "middle")
-        for col in _ticks(cols, side)
+        for col in _numbered_cells(cols, side)
     ]
     parts += [
         text(left - 5, top + row * side + side / 2 + 4, str(row * detail.cell[0]), _SMALL, "soft", "end")
-        for row in _ticks(rows, side)
+        for row in _numbered_cells(rows, side)
     ]
     if first_bad is not None:
         x = left + first_bad.col // detail.cell[1] * side
         y = top + first_bad.row // detail.cell[0] * side
-        parts.append(f'<rect class="marked" {_square(x, y, side)}><title>first bad tile: {first_bad}</title></rect>')
+        parts.append(
+            f'<rect class="marked" {_square_attributes(x, y, side)}><title>first bad tile: {first_bad}</title></rect>'
+        )
     parts.append(_shade_legend(height + 8, shades))
     return "".join([*parts, "</svg>"])
 
@@ -82,7 +84,7 @@ class _Shades:
 
     @property
     def css(self) -> str:
-        """Return the CSS classes of a map that is drawn with the chosen scale."""
+        """The CSS classes of a map that is drawn with the chosen scale."""
         if self.is_logarithmic:
             return " error-map by-log"
         return " error-map by-linear"
@@ -91,22 +93,24 @@ class _Shades:
         """Return the SVG attributes of a cell: the class of its present shade, and its shades on both scales."""
         if not isfinite(value):
             return 'class="cell lost"'
-        by_log = self._by_log(value)
-        by_linear = self._by_linear(value)
+        by_log = self._log_shade(value)
+        by_linear = self._linear_shade(value)
         shade = by_linear
         if self.is_logarithmic:
             shade = by_log
         return f'class="cell h{shade}" data-log="{by_log}" data-linear="{by_linear}"'
 
-    def _by_log(self, value: float) -> int:
-        """Return the shade by the decades below the largest error."""
+    def _log_shade(self, value: float) -> int:
+        """Return the shade of an error on the logarithmic scale: SHADES for the decade of the largest error, one less
+        for each decade below, at least 1; 0 for no error."""
         if value == 0 or self.largest == 0:
             return 0
         below = floor(log10(self.largest / value) + 1e-9)
         return max(SHADES - below, 1)
 
-    def _by_linear(self, value: float) -> int:
-        """Return the shade by equal steps from the smallest error to the largest."""
+    def _linear_shade(self, value: float) -> int:
+        """Return the shade of an error by equal steps from the smallest error (1) to the largest (SHADES); 0 for no
+        error."""
         if value == 0 or self.largest == 0:
             return 0
         if self.smallest == self.largest:
@@ -115,13 +119,14 @@ class _Shades:
         return 1 + min(floor(share * SHADES), SHADES - 1)
 
 
-def _square(x: float, y: float, side: float) -> str:
+def _square_attributes(x: float, y: float, side: float) -> str:
     """Return the SVG attributes of a square with its upper left corner at x, y."""
     return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
 
 
-def _place(index: int, cell: int) -> str:
-    """Return the numbers of the tile rows or columns that cell `index` of the map stands for; it has `cell` of them."""
+def _tile_numbers(index: int, cell: int) -> str:
+    """Return the numbers of the tile rows (or columns) that row `index` of the map's cells stands for, as text; a cell
+    has `cell` of them."""
     first = index * cell
     if cell == 1:
         return str(first)
@@ -133,10 +138,9 @@ def _error_text(value: float) -> str:
     return number(value) if isfinite(value) else "none is finite"
 
 
-def _ticks(count: int, side: float) -> range:
-    """Return which of `count` rows or columns of cells get a number, so few that the numbers do not touch. `side`
-    is the size of a cell in pixels.
-    """
+def _numbered_cells(count: int, side: float) -> range:
+    """Return which of `count` rows or columns of cells are labelled with their number, so few that the labels do not
+    touch. `side` is the size of a cell in pixels."""
     step = 1
     while step * side < 22:
         step *= 2
@@ -225,7 +229,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
 
 
 def _lost_share(pcc: float) -> float:
-    """Return the place of 1 - PCC on the axis of the chart of ops, from 0 to 1."""
+    """Return where 1 - PCC lies on the axis of the chart of ops, as a share of its width."""
     lost = max(1 - pcc, 10.0**-_PCC_DECADES)
     return min(1.0, (log10(lost) + _PCC_DECADES) / _PCC_DECADES)
 

@@ -37,27 +37,27 @@ class Box:
 
     @property
     def left(self) -> tuple[float, float]:
-        """Return the middle of the left side."""
+        """The middle of the left side, as (x, y)."""
         return self.x, self.y + self.height / 2
 
     @property
     def right(self) -> tuple[float, float]:
-        """Return the middle of the right side."""
+        """The middle of the right side, as (x, y)."""
         return self.x + self.width, self.y + self.height / 2
 
     @property
     def above(self) -> tuple[float, float]:
-        """Return the middle of the upper side."""
+        """The middle of the upper side, as (x, y)."""
         return self.x + self.width / 2, self.y
 
     @property
     def below(self) -> tuple[float, float]:
-        """Return the middle of the lower side."""
+        """The middle of the lower side, as (x, y)."""
         return self.x + self.width / 2, self.bottom
 
     @property
     def bottom(self) -> float:
-        """Return the y of the lower side."""
+        """The y of the lower side."""
         return self.y + self.height
 
     def overlaps(self, other: "Box") -> bool:
@@ -110,7 +110,8 @@ class Panel:
         return self.elsewhere
 
     def box(self, name: str) -> Box:
-        """Return the box of an op, a queue, or an op of another chip that feeds this one, by its name."""
+        """Return the box of an op, a queue, or an op of another chip that feeds this one, by its name. Raises KeyError
+        for a name without a box."""
         return self.ops.get(name) or self.queues.get(name) or self.elsewhere[name]
 
 
@@ -133,7 +134,7 @@ def memory(queue: Queue) -> str:
 def panels(
     netlist: Netlist, epochs: Sequence[int] | None = None, chips: Sequence[int] | None = None
 ) -> Iterator[Panel]:
-    """Yield a panel for every chip of every epoch in order, or for the selected epochs and chips."""
+    """Lay out and yield a panel for every chip of every epoch in order, or only for the selected epochs and chips."""
     for temporal in netlist.temporal_graphs:
         if epochs is not None and temporal.id not in epochs:
             continue
@@ -143,7 +144,7 @@ def panels(
 
 
 class _Planner:
-    """Computes the layout of one panel."""
+    """A planner of the layout of one panel."""
 
     def __init__(self, netlist: Netlist, epoch: int, graph: str) -> None:
         self._netlist = netlist
@@ -160,7 +161,7 @@ class _Planner:
         self._others = [name for name in sources if name not in netlist.queues and name not in op_names]
 
     def panel(self) -> Panel:
-        """Compute the panel with the boxes of all ops and queues, and its edges."""
+        """Lay out the panel: boxes of all ops and queues, and edges between them."""
         ops = self._graph.ops
         placed = [op for op in ops if len(op.grid_loc) == 2]
         used_rows: set[int] = set()
@@ -170,14 +171,14 @@ class _Planner:
             used_cols.update(range(op.grid_loc[1], op.grid_loc[1] + op.cores[1]))
         rows, cols = self._netlist.arch.grid
         top = TITLE + RULER
-        row_places = list(_line(max(rows, 1 + max(used_rows, default=0)), used_rows, top, 1))
+        row_places = list(_core_places(max(rows, 1 + max(used_rows, default=0)), used_rows, top, 1))
         height = row_places[-1][0] + row_places[-1][1]
-        lanes_left = self._lanes([*self._others, *self._reads], height)
+        lanes_left = self._distribute_to_lanes([*self._others, *self._reads], height)
         left = GAP + len(lanes_left) * (LANE + GAP)
         start = left + (GUTTER if lanes_left else GAP) + RULER
-        col_places = list(_line(max(cols, 1 + max(used_cols, default=0)), used_cols, start, 0))
+        col_places = list(_core_places(max(cols, 1 + max(used_cols, default=0)), used_cols, start, 0))
         end = col_places[-1][0] + col_places[-1][1]
-        lanes_right = self._lanes([*self._unplaced, *self._writes], height)
+        lanes_right = self._distribute_to_lanes([*self._unplaced, *self._writes], height)
         right = end + (GUTTER if lanes_right else GAP)
         width = right + len(lanes_right) * (LANE + GAP)
         panel = Panel(
@@ -190,23 +191,23 @@ class _Planner:
             rows=tuple(row_places),
         )
         for op in placed:
-            panel.ops[op.name] = _cover(op, col_places, row_places)
-        bottom = max(self._place(panel, lanes_left, GAP), self._place(panel, lanes_right, right), height)
-        panel.edges.extend(self._edges())
+            panel.ops[op.name] = _box_over_cores(op, col_places, row_places)
+        bottom = max(self._add_boxes(panel, lanes_left, GAP), self._add_boxes(panel, lanes_right, right), height)
+        panel.edges.extend(self._make_edges())
         return replace(panel, size=(width, bottom + GAP))
 
-    def _edges(self) -> Iterator[Edge]:
-        """Yield the edges into ops, and those from ops to the queues that they write."""
+    def _make_edges(self) -> Iterator[Edge]:
+        """Yield the edges into ops from what they read, and those from ops to the queues that they write."""
         for op in self._graph.ops:
             for name in dict.fromkeys(op.inputs):
                 yield Edge(name, op.name)
         for name in (*self._writes, *self._back):
             yield Edge(self._netlist.queues[name].input, name)
 
-    def _lanes(self, names: Sequence[str], height: float) -> list[list[tuple[str, list[str]]]]:
-        """Return lanes of queues and of ops that stand beside the grid: each a list of memories with the names in
-        it. There are as many lanes as their heights need; `height` is that of the grid.
-        """
+    def _distribute_to_lanes(self, names: Sequence[str], height: float) -> list[list[tuple[str, list[str]]]]:
+        """Distribute queues, and ops that stand beside the grid, over lanes that are about as high as the grid
+        (`height`), or higher if they would be too many. Return the lanes, each a list of memories with the names in
+        it."""
         by_memory: dict[str, list[str]] = {}
         for name in names:
             by_memory.setdefault(self._place_name(name), []).append(name)
@@ -230,14 +231,16 @@ class _Planner:
         return lanes
 
     def _place_name(self, name: str) -> str:
-        """Return the memory of a queue, or where an op beside the grid lies."""
+        """Return the title under which a queue or op stands in a lane: the queue's memory, or "Ethernet cores" or
+        "other chips"."""
         queue = self._netlist.queues.get(name)
         if queue is not None:
             return memory(queue)
         return "Ethernet cores" if name in self._unplaced else "other chips"
 
-    def _place(self, panel: Panel, lanes: list[list[tuple[str, list[str]]]], x: float) -> float:
-        """Give every name of the lanes its box, the first lane at `x`; return the y of the lowest side."""
+    def _add_boxes(self, panel: Panel, lanes: list[list[tuple[str, list[str]]]], x: float) -> float:
+        """Add a box for every name, and a group for every memory, of the lanes to the panel, the first lane at `x`.
+        Return the y of the lowest side."""
         lowest = 0.0
         for lane in lanes:
             y: float = TITLE
@@ -254,10 +257,9 @@ class _Planner:
         return lowest
 
 
-def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple[float, float]]:
-    """Yield place and size of each of `count` rows (`axis` 1) or columns (0) of cores from `start` on; those that
-    are not `used` are narrow.
-    """
+def _core_places(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple[float, float]]:
+    """Yield the place and the size of each of `count` rows (`axis` 1) or columns (0) of cores from `start` on; those
+    that are not in `used` are narrow."""
     for number in range(count):
         if number in used:
             size = CELL[axis]
@@ -267,7 +269,7 @@ def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple
         start += size
 
 
-def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
+def _box_over_cores(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
     """Return the box of an op over its cores. `columns` and `rows` hold place and size of each column and row of
     cores.
     """

@@ -32,7 +32,7 @@ def clean(text: str) -> str:
 
 
 def width_of(text: str, size: float) -> float:
-    """Return a width in pixels that the text does not exceed in a monospace font of that size."""
+    """Return a width in pixels that the text does not exceed in a monospace font of `size` pixels."""
     units = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
     return units * size * CHARACTER
 
@@ -95,9 +95,8 @@ _SIZE: Final = 10.0  # pixels of the font for figures
 
 
 def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
-    """Return the use of worker cores by the streams of these epochs. Ethernet cores stand on no grid and are left
-    out.
-    """
+    """Return the use of streams and L1 of each worker core by (epoch, chip, row, column). Ethernet cores, which stand
+    on no grid, are left out."""
     uses: dict[tuple[int, int, int, int], CoreUse] = {}
     for epoch in epochs:
         for core in epoch.routed.cores:
@@ -107,7 +106,8 @@ def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
 
 
 def uses_of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
-    """Return the uses of the cores on which an op lies; none if its epoch was refused before it had streams."""
+    """Return the uses of the cores on which an op lies; none for an op on Ethernet cores, and if its epoch was refused
+    before it had streams."""
     if len(op.grid_loc) != 2:
         return ()
     (top, left) = op.grid_loc
@@ -117,8 +117,8 @@ def uses_of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
 
 
 def sentence(routed: "RoutedEpoch | str | None") -> str:
-    """Return the sentence about an epoch's streams beside its picture: the use of its fullest core, or why there are no
-    streams."""
+    """Return the sentence about an epoch's streams beside its picture: the use of the core that needs most, the refusal
+    of the router, or why there are no streams (None: no program runs the epoch)."""
     if routed is None:
         return "No streams are shown: no program executes this epoch"
     if isinstance(routed, str):
@@ -135,42 +135,42 @@ def sentence(routed: "RoutedEpoch | str | None") -> str:
 
 
 def use_text(uses: "Sequence[CoreUse]") -> str:
-    """Return the greatest use among the cores: `5 of 24, L1 11 %`; "" if there are none."""
+    """Return the greatest numbers of extra streams and shares of L1 among the cores, such as `5 of 24, L1 11 %`; "" if
+    there are no cores."""
     if not uses:
         return ""
     extra = max(use.extra_streams for use in uses)
-    l1 = max(map(_l1, uses))
+    l1 = max(map(_l1_share, uses))
     return f"{extra} of {len(EXTRA_STREAMS)}, L1 {100 * l1:.0f} %"
 
 
 def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str:
-    """Return the SVG of a core's use: words and, below, two bars, of extra streams and of L1. `y` is the baseline
-    of the words; the bars reach 10 pixels below it.
-    """
+    """Return the SVG of a core's use of streams and L1: words and, below, two bars. `y` is the baseline of the words;
+    the bars reach 10 pixels below it."""
     bars: list[str] = []
-    for step, part in enumerate((use.extra_streams / len(EXTRA_STREAMS), _l1(use))):
+    for step, part in enumerate((use.extra_streams / len(EXTRA_STREAMS), _l1_share(use))):
         top = y + 3 + step * (_BAR + 1)
         if part >= _NEARLY_FULL:
             css = "bg-full"
         else:
             css = "bg-used"
-        bars.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
+        bars.append(_bar_svg("bg-track", x, top, width) + _bar_svg(css, x, top, width * min(part, 1.0)))
     figures = text(x, y, use_text([use]), _SIZE)
-    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{figures}<g>{"".join(bars)}</g></g>'
+    return f'<g class="bg-use"><title>{clean(_use_tooltip(use, arch))}</title>{figures}<g>{"".join(bars)}</g></g>'
 
 
-def _l1(use: "CoreUse") -> float:
+def _l1_share(use: "CoreUse") -> float:
     """Return the share (0 to 1) of the L1 for data buffers that a core uses."""
     return use.l1_bytes / use.available_bytes
 
 
-def _bar(css: str, x: float, y: float, width: float) -> str:
+def _bar_svg(css: str, x: float, y: float, width: float) -> str:
     """Return the SVG of a bar of the use of a core, with its upper left corner at x, y."""
     place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(_BAR)}"'
     return f'<rect class="{css}" {place}/>'
 
 
-def _tip(use: "CoreUse", arch: str) -> str:
+def _use_tooltip(use: "CoreUse", arch: str) -> str:
     """Return the tooltip on the use of a core: its streams and its L1, against the limits of the architecture."""
     lines = [
         f"{use.place}: {plural(len(use.streams), 'stream')}",
@@ -254,13 +254,12 @@ def grid_svg(
     changes: Mapping[str, str] | None = None,
 ) -> str:
     """Return the floor plan of a netlist as SVG, all of it or the panels of some epochs and chips. `heat` (0..1)
-    colours ops by one scale, of which the legend says what `scale` holds; their frames keep the colours of their
-    families. `notes` adds to tooltips; `mark` keeps the ids of several pictures on one page apart. `path` has the
-    ops, and `a > b` of edges, that are drawn as the critical path. `streams` is written on each core, with its L1.
-    `values` has for an op or queue two lines in place of its dims and format; with `changes` they stand in front of
-    the op's type. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or
-    "removed" (red).
-    """
+    colours ops by name, and the legend says what `scale` holds; their frames keep the colours of their families.
+    `notes` adds to tooltips; `mark` keeps the ids of several pictures on one page apart. `path` has the ops, and `a >
+    b` of edges, that are drawn as the critical path. `streams`, the use of streams and L1, is written on each core.
+    `values` has for an op or queue two lines in place of its dims and format; with `changes` they stand in front of the
+    op's type. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or "removed"
+    (red)."""
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
     legend_top = height
@@ -273,7 +272,7 @@ def grid_svg(
         scale = scale or HeatScale()
     else:
         scale = None
-    style = _style(heat=bool(heat), streams=streams is not None, changes=changes is not None)
+    style = _style_sheet(heat=bool(heat), streams=streams is not None, changes=changes is not None)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="bg{hot}" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
@@ -283,14 +282,14 @@ def grid_svg(
     painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {}, changes)
     for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
-    parts.append(_legend(legend_top + 18, scale, path=bool(path), changes=changes is not None))
+    parts.append(_legend_svg(legend_top + 18, scale, path=bool(path), changes=changes is not None))
     if streams is not None:
         parts.append(text(_MARGIN, height - 12, LEGEND, _NAME))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
 
-def _style(*, heat: bool, streams: bool, changes: bool) -> str:
+def _style_sheet(*, heat: bool, streams: bool, changes: bool) -> str:
     """Return the style sheet of a picture with or without heats, uses of streams, and added and removed ops."""
     style = _STYLE
     if streams:
@@ -303,7 +302,8 @@ def _style(*, heat: bool, streams: bool, changes: bool) -> str:
 
 
 def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, float]:
-    """Arrange panels in rows about as wide as the whole is high; return the place of each, and the size of all."""
+    """Arrange panels in rows, so that the whole is about as wide as it is high. Return the place (x, y) of each, and
+    width and height of the whole."""
     area = sum(panel.size[0] * panel.size[1] for panel in drawn)
     row_width = max([panel.size[0] for panel in drawn] + [1.4 * area**0.5], default=0.0)
     places: list[tuple[float, float]] = []
@@ -323,7 +323,7 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
     return places, width + _MARGIN, y + row + _MARGIN
 
 
-def _legend(y: float, scale: HeatScale | None, *, path: bool, changes: bool) -> str:
+def _legend_svg(y: float, scale: HeatScale | None, *, path: bool, changes: bool) -> str:
     """Return the SVG of the legend at height `y`: the colours of the families of ops, and the scale of heats if
     there is one. `path` says whether the critical path is drawn, `changes` whether added and removed ops are.
     """
@@ -345,14 +345,12 @@ def _legend(y: float, scale: HeatScale | None, *, path: bool, changes: bool) -> 
         if path:
             words += "; red frames and arrows: the critical path"
         parts.append(text(x, y, words, _NAME))
-        parts.append(_heat_legend(y + _LEGEND_LINE, scale))
+        parts.append(_heat_legend_svg(y + _LEGEND_LINE, scale))
     return f"<g>{''.join(parts)}</g>"
 
 
-def _heat_legend(y: float, scale: HeatScale) -> str:
-    """Return the SVG of the steps of the scale of heats, with the figures at its ends; "" if the scale has no
-    figures.
-    """
+def _heat_legend_svg(y: float, scale: HeatScale) -> str:
+    """Return the SVG of the colour scale of heats, with the figures at its ends; "" if the scale has no figures."""
     if not scale.high:
         return ""
     parts = [text(_MARGIN, y, scale.low, _NAME)]
@@ -390,7 +388,7 @@ _USE_SIZE: Final = 10  # pixels of the font for a core's use
 
 
 class _Painter:
-    """Draws panels of one netlist."""
+    """A painter of panels of one netlist; its arguments are those of `grid_svg`."""
 
     def __init__(
         self,
@@ -414,7 +412,7 @@ class _Painter:
         self._figures_first = changes is not None
 
     def panel(self, panel: Panel) -> str:
-        """Return the SVG of one chip in one epoch."""
+        """Return the SVG of a panel: one chip in one epoch."""
         width, height = panel.size
         title = f"epoch {panel.epoch}, chip {panel.chip}"
         inputs = f"graph {panel.graph}, {plural(panel.input_count, 'input')}"
@@ -422,25 +420,25 @@ class _Painter:
             f'<rect class="bg-panel" width="{number(width)}" height="{number(height)}" rx="6"/>',
             text(GAP + 2, 18, fit_text(title, width - 20, 13), 13, "bg-head"),
             text(GAP + 2, 34, fit_text(inputs, width - 20, _NAME), _NAME, "bg-soft"),
-            *self._cores(panel),
+            *self._draw_core_grid(panel),
         ]
         for group in panel.groups:
             box = group.box
             label = fit_text(group.name, box.width - 12, _SMALL)
-            parts.append(_rect(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
+            parts.append(_rect_svg(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
         ops = {op.name: op for op in self._netlist.graphs[panel.graph].ops}
         edges = f"bg-edges-{panel.epoch}-{panel.chip}{self._mark}"
-        drawn = "".join(self._edge(panel, edge.source, edge.target) for edge in panel.edges)
+        drawn = "".join(self._draw_edge(panel, edge.source, edge.target) for edge in panel.edges)
         parts.append(f'<g id="{edges}">{drawn}</g>')  # under the boxes: no text is crossed
-        parts += [self._op(ops[name], box) for name, box in panel.ops.items()]
-        parts += [self._use(panel, ops[name]) for name in panel.ops]
-        parts += [self._queue(self._netlist.queues[name], box) for name, box in panel.queues.items()]
-        parts += [self._elsewhere(self._netlist.ops[name], box) for name, box in panel.elsewhere.items()]
+        parts += [self._draw_op(ops[name], box) for name, box in panel.ops.items()]
+        parts += [self._draw_streams_and_l1(panel, ops[name]) for name in panel.ops]
+        parts += [self._draw_queue(self._netlist.queues[name], box) for name, box in panel.queues.items()]
+        parts += [self._draw_op_elsewhere(self._netlist.ops[name], box) for name, box in panel.elsewhere.items()]
         parts.append(f'<use href="#{edges}" class="bg-through"/>')  # faintly where they pass behind a box
         return "".join(parts)
 
-    def _cores(self, panel: Panel) -> list[str]:
-        """Return the SVG of the grid lines of the cores, and of the numbers of rows and columns."""
+    def _draw_core_grid(self, panel: Panel) -> list[str]:
+        """Return the SVG of the lines between cores, and of the numbers of their rows and columns."""
         top = panel.rows[0][0]
         left = panel.columns[0][0]
         bottom, right = (places[-1][0] + places[-1][1] for places in (panel.rows, panel.columns))
@@ -456,7 +454,7 @@ class _Painter:
         ]
         return [f'<path class="bg-core" d="{lines}"/>', *numbers]
 
-    def _op(self, op: Op, box: Box) -> str:
+    def _draw_op(self, op: Op, box: Box) -> str:
         """Return the SVG of an op: name, type and size in a box of its family's colour, reddened by its heat."""
         colour = FAMILIES[OP_TYPES[op.type].drawn_as][1]
         inside = box.width - 12
@@ -472,20 +470,20 @@ class _Painter:
         else:
             room = ""
         parts = [
-            f'<g class="{css}" data-name="{clean(op.name)}"{room}><title>{clean(self._op_tip(op))}</title>',
-            _rect(box, "bg-ground"),
-            _rect(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
+            f'<g class="{css}" data-name="{clean(op.name)}"{room}><title>{clean(self._op_tooltip(op))}</title>',
+            _rect_svg(box, "bg-ground"),
+            _rect_svg(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
         ]
         if op.name in self._heat:
             opacity = _HEAT * min(max(self._heat[op.name], 0.0), 1.0)
-            parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
-        parts.append(_line(box, 15, op.name, inside, _NAME, "bg-head"))
+            parts.append(_rect_svg(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
+        parts.append(_line_svg(box, 15, op.name, inside, _NAME, "bg-head"))
         lines = self._lines_of_op(op, box)
-        parts += [_line(box, 29 + 14 * position, words, inside, _SMALL) for position, words in enumerate(lines)]
+        parts += [_line_svg(box, 29 + 14 * position, words, inside, _SMALL) for position, words in enumerate(lines)]
         return "".join([*parts, "</g>"])
 
     def _lines_of_op(self, op: Op, box: Box) -> list[str]:
-        """Return the lines below an op's name: its type with its cores, and in a high box its figures, by default its
+        """Return the lines below an op's name: its type with its cores, and in a high box its values, by default its
         size and format."""
         rows, cols = op.cores
         kind = op.type
@@ -501,8 +499,9 @@ class _Painter:
             return lines[:2]  # below is what each core takes
         return lines
 
-    def _use(self, panel: Panel, op: Op) -> str:
-        """Return the SVG of the use of each core of an op, which stands at the lower end of the core."""
+    def _draw_streams_and_l1(self, panel: Panel, op: Op) -> str:
+        """Return the SVG of the use of streams and L1 of each core of an op, written at the lower end of the core; ""
+        without streams."""
         parts: list[str] = []
         for use in uses_of_op(self._streams or {}, panel.epoch, op):
             x = panel.columns[use.place.column][0] + INSET + 6
@@ -510,12 +509,12 @@ class _Painter:
             parts.append(draw_use(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))
         return "".join(parts)
 
-    def _op_tip(self, op: Op) -> str:
+    def _op_tooltip(self, op: Op) -> str:
         """Return the tooltip of an op: its cores, inputs, result and formats, and the note on it."""
         dims = "x".join(map(str, op.blocking.element_shape))
         lines = [
             f"{op.name} ({op.type})",
-            _where(op),
+            _cores_text(op),
             f"reads {', '.join(op.inputs)}",
             f"gives {dims} {op.out_df} (intermediate {op.intermed_df}, {op.math_fidelity})",
         ]
@@ -527,8 +526,8 @@ class _Painter:
             lines = [*lines, self._notes[name]]
         return "\n".join(lines)
 
-    def _queue(self, queue: Queue, box: Box) -> str:
-        """Return the SVG of a queue's box."""
+    def _draw_queue(self, queue: Queue, box: Box) -> str:
+        """Return the SVG of a queue's box, with its tooltip."""
         dims = "x".join(map(str, queue.blocking.element_shape))
         if queue.host_fed:
             source = "filled by the host"
@@ -540,7 +539,7 @@ class _Painter:
         words = ", ".join(self._values.get(queue.name, (f"{queue.type} {queue.entries} x {dims} {queue.df}",)))
         return _labelled_box(box, tip, queue.name, words)
 
-    def _edge(self, panel: Panel, source: str, target: str) -> str:
+    def _draw_edge(self, panel: Panel, source: str, target: str) -> str:
         """Return the SVG of the arrow from the box of `source` to that of `target`."""
         if f"{source} > {target}" in self._path:
             css = "bg-edge bg-path"
@@ -548,18 +547,18 @@ class _Painter:
             css = "bg-edge"
         ends = f'data-from="{clean(source)}" data-to="{clean(target)}"'
         tip = clean(f"{source} -> {target}")
-        curve = _curve(panel.box(source), panel.box(target), source not in panel.ops)
+        curve = _curve_path(panel.box(source), panel.box(target), source not in panel.ops)
         place = f'marker-end="url(#bg-tip{self._mark})" d="{curve}"'
         return f'<path class="{css}" {ends} {place}><title>{tip}</title></path>'
 
     @staticmethod
-    def _elsewhere(op: Op, box: Box) -> str:
-        """Return the SVG of the box of an op of another chip."""
+    def _draw_op_elsewhere(op: Op, box: Box) -> str:
+        """Return the SVG of the box of an op of another chip that feeds this one."""
         tip = f"{op.name} ({op.type}) on chip {op.target_device}"
         return _labelled_box(box, tip, op.name, f"{op.type} on chip {op.target_device}")
 
 
-def _where(op: Op) -> str:
+def _cores_text(op: Op) -> str:
     """Return the cores on which an op lies, in words."""
     rows, cols = op.cores
     if len(op.grid_loc) != 2:
@@ -571,12 +570,12 @@ def _labelled_box(box: Box, tip: str, name: str, words: str) -> str:
     """Return the SVG of a box beside the grid with a name and a line of words; `tip` is its tooltip."""
     inside = box.width - 12
     return (
-        f'<g class="bg-queue" data-name="{clean(name)}"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
-        f"{_line(box, 14, name, inside, _NAME)}{_line(box, 27, words, inside, _SMALL, 'bg-soft')}</g>"
+        f'<g class="bg-queue" data-name="{clean(name)}"><title>{clean(tip)}</title>{_rect_svg(box, "bg-store")}'
+        f"{_line_svg(box, 14, name, inside, _NAME)}{_line_svg(box, 27, words, inside, _SMALL, 'bg-soft')}</g>"
     )
 
 
-def _line(box: Box, down: float, words: str, inside: float, size: float, css: str = "") -> str:
+def _line_svg(box: Box, down: float, words: str, inside: float, size: float, css: str = "") -> str:
     """Return the SVG of a line of text, `down` pixels below the upper side of a box, cut to `inside` pixels; a
     picture that zooms takes the whole text from `data-full`.
     """
@@ -587,17 +586,16 @@ def _line(box: Box, down: float, words: str, inside: float, size: float, css: st
     return drawn.replace("<text ", f'<text data-full="{clean(words)}" ', 1)
 
 
-def _rect(box: Box, css: str, attributes: str = "") -> str:
+def _rect_svg(box: Box, css: str, attributes: str = "") -> str:
     """Return the SVG of a rectangle over a box, with rounded corners; `attributes` are further ones, after a blank."""
     place = f'x="{number(box.x)}" y="{number(box.y)}" width="{number(box.width)}" height="{number(box.height)}"'
     return f'<rect class="{css}" {place} rx="4"{attributes}/>'
 
 
-def _curve(a: Box, b: Box, from_lane: bool) -> str:
-    """Return the path of an arrow from box `a` to box `b`, between the sides that face each other: right to left if
-    there is room, else from below or above. One that begins beside the grid (`from_lane`) may also lead from left
-    to right.
-    """
+def _curve_path(a: Box, b: Box, from_lane: bool) -> str:
+    """Return the data of an SVG path for an arrow from box `a` to box `b`, between the sides that face each other: from
+    the right side of `a` if there is room, else from its lower or upper side. With `from_lane`, `a` stands in a lane of
+    queues, from where it may also lead to the left."""
     if a.x + a.width < b.x:
         start = a.right
         end = b.left

@@ -42,7 +42,7 @@ def roofline_chart(
     up = LogAxis([value for _, _, value, _ in points] + [1.0], _TOP + _HEIGHT, -_HEIGHT)
     parts = [open_chart(_LEFT + _WIDTH + 16, _TOP + _HEIGHT + 44, "roofline", " roofline")]
     parts += _roofline_grid(across, up)
-    parts.append(_roof(across, up, stream))
+    parts.append(_roof_svg(across, up, stream))
     points.sort(key=lambda point: point[3])
     for op, value, share, time in points:
         use = f"{number(value)} math cycles a byte, {100 * share:.2g} % math"
@@ -59,7 +59,7 @@ def roofline_chart(
         pixel = (round(dot[0]), round(dot[1]))
         names.setdefault(pixel, []).append(op.op)
         dots.setdefault(pixel, dot)
-    parts += _labels(list(map(_point_label, names.values()))[:_LABELLED], list(dots.values()))
+    parts += _place_labels(list(map(_point_label, names.values()))[:_LABELLED], list(dots.values()))
     parts.append(text(_LEFT + _WIDTH / 2, _TOP + _HEIGHT + 36, _ACROSS, _SMALL, "axis", "middle"))
     parts.append(text(_LEFT - 52, 14, _UP, _SMALL, "axis"))
     return "".join([*parts, "</svg>"])
@@ -84,7 +84,7 @@ def _roofline_grid(across: LogAxis, up: LogAxis) -> Iterator[str]:
         yield text(_LEFT - 6, y + 4, f"{tick_text(round_figure(100 * value))} %", _SMALL, "soft", "end")
 
 
-def _roof(across: LogAxis, up: LogAxis, stream: float) -> str:
+def _roof_svg(across: LogAxis, up: LogAxis, stream: float) -> str:
     """Return the SVG line of the roof: rising with the bytes that the NoC brings into a core (`stream` in a cycle),
     level where the math unit is busy.
     """
@@ -95,10 +95,9 @@ def _roof(across: LogAxis, up: LogAxis, stream: float) -> str:
     return f'<path class="limit" d="{path}"><title>{tip}</title></path>'
 
 
-def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
-    """Return the names beside their dots as SVG, each where it covers as little as possible of what is drawn
-    already. `dots` are x and y of all dots, those with names first.
-    """
+def _place_labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
+    """Return the SVG of names beside their dots, each where it covers as little as possible of what is drawn already.
+    `dots` are x and y of all dots, those with names first."""
     parts: list[str] = []
     occupied = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
@@ -108,9 +107,8 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
         places = product(lines, (x + 10, x - 10 - wide))
 
         def cost(place: tuple[float, float], wide: float = wide) -> int:
-            """Return how much a label at (baseline, left end) covers of what is drawn already; one outside the
-            chart costs more than any other. `wide` is its width.
-            """
+            """Return how many dots and labels a label at `place` (baseline, left end) would cover, plus 100 outside of
+            the chart. `wide` is its width."""
             line, left = place
             inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
             hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)

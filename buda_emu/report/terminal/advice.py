@@ -22,21 +22,21 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     graphs = " + ".join(slowest.graphs)
     count = plural(len(before.reports), "epoch")
     yield f"{advice.netlist}: {advice.chip.title}, {count}, the slowest is {graphs}: {slowest.bottleneck.sentence}"
-    yield from _alone(advice, top)
-    yield from _together(advice, top)
-    yield from _front(advice, top)
+    yield from _single_move_lines(advice, top)
+    yield from _taken_move_lines(advice, top)
+    yield from _pareto_lines(advice, top)
     yield ""
     if not advice.found.taken:
         yield wrap(advice.reason)
-        yield from _unsplit(advice)
+        yield from _unsplit_op_lines(advice)
         return
     yield (
         f"slowest epoch: {whole(before.slowest)} cycles for each input, then {whole(after.slowest)} "
-        f"({_percent(before.slowest, after.slowest)})"
+        f"({_percent_text(before.slowest, after.slowest)})"
     )
     yield (
         f"all programs: {whole(before.cycles)} cycles, then {whole(after.cycles)} "
-        f"({_percent(before.cycles, after.cycles)}); PCC lost: {_pcc(advice.lost)}"
+        f"({_percent_text(before.cycles, after.cycles)}); PCC lost: {_pcc_loss_text(advice.lost)}"
     )
     yield f"loading epochs takes {whole(before.loading)} of these cycles, then {whole(after.loading)}"
     if 2 * after.loading > after.cycles:
@@ -44,26 +44,26 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     for proposal, _ in advice.found.taken:
         if proposal.host:
             yield f"the host then {proposal.host}"
-    yield from _unsplit(advice)
+    yield from _unsplit_op_lines(advice)
 
 
-def _unsplit(advice: Advice) -> Iterator[str]:
+def _unsplit_op_lines(advice: Advice) -> Iterator[str]:
     """Yield a sentence for each op that bounds its epoch on one core while cores are free."""
     for entry in advice.found.unsplit:
         epoch = " + ".join(entry.graphs)
         yield from prose(f"op {entry.op} bounds {epoch} on one core while cores are free: {entry.reason}")
 
 
-def _alone(advice: Advice, top: int) -> Iterator[str]:
-    """Yield the table of the moves, each by itself, the best first."""
+def _single_move_lines(advice: Advice, top: int) -> Iterator[str]:
+    """Yield a table of moves, what each would save by itself, the best first."""
     ranked = advice.ranked
     if not ranked:
         return
     rows = [
         (
             whole(candidate.saved),
-            _percent(candidate.before, candidate.after),
-            _loss(candidate.loss),
+            _percent_text(candidate.before, candidate.after),
+            _loss_text(candidate.loss),
             candidate.proposal.move,
             " + ".join(advice.before.reports[candidate.epoch].graphs),
             candidate.proposal.sentence,
@@ -72,62 +72,61 @@ def _alone(advice: Advice, top: int) -> Iterator[str]:
     ]
     yield "\nalone: cycles that an input of the epoch is spared"
     yield table(("cycles", "%", "PCC lost", "move", "epoch", "what"), rows, right=(0, 1, 2), prose=(5,))
-    yield from _rest(len(ranked), top)
+    yield from _hidden_rows_line(len(ranked), top)
 
 
-def _together(advice: Advice, top: int) -> Iterator[str]:
-    """Yield the table of the moves taken, each on top of those before it."""
+def _taken_move_lines(advice: Advice, top: int) -> Iterator[str]:
+    """Yield a table of the moves that the advice takes, each on top of those before it; nothing if there are none."""
     moves = advice.found.taken
     if not moves:
         return
     rows = [
-        (str(number), whole(variant.slowest), whole(variant.cycles), _loss(loss), proposal.move, proposal.sentence)
+        (str(number), whole(variant.slowest), whole(variant.cycles), _loss_text(loss), proposal.move, proposal.sentence)
         for number, ((proposal, loss), variant) in enumerate(zip(moves, advice.found.steps, strict=True), 1)
     ]
     yield "\ntogether: each on top of those before it"
     yield table(
         ("#", "slowest", "all cycles", "PCC lost", "move", "what"), rows[: top or None], right=(0, 1, 2, 3), prose=(5,)
     )
-    yield from _rest(len(rows), top)
+    yield from _hidden_rows_line(len(rows), top)
 
 
-def _front(advice: Advice, top: int) -> Iterator[str]:
+def _pareto_lines(advice: Advice, top: int) -> Iterator[str]:
     """Yield the table of the Pareto front, if it has more than one netlist."""
     front = advice.front()
     if len(front) < 2:
         return
     rows = [
-        (whole(variant.cycles), whole(variant.slowest), _pcc(variant.lost), variant.what)
+        (whole(variant.cycles), whole(variant.slowest), _pcc_loss_text(variant.lost), variant.what)
         for variant in front[: top or None]
     ]
     yield "\nPareto front: no other netlist that was modelled is faster and as exact"
     yield table(("all cycles", "slowest", "PCC lost", "with"), rows, right=(0, 1, 2), prose=(3,))
-    yield from _rest(len(front), top)
+    yield from _hidden_rows_line(len(front), top)
 
 
-def _rest(count: int, top: int) -> Iterator[str]:
-    """Yield a line on the rows that a table of `count` rows leaves out when only `top` are shown; nothing if `top`
-    is 0.
-    """
+def _hidden_rows_line(count: int, top: int) -> Iterator[str]:
+    """Yield a line on the rows that a table of `count` rows leaves out if only `top` are shown; nothing if `top` is 0,
+    for all."""
     if top and count > top:
         yield f"... and {count - top} more (--top 0 shows all)"
 
 
-def _percent(before: float, after: float) -> str:
-    """Return the change from `before` to `after` in per cent as text, "-" if it has none."""
+def _percent_text(before: float, after: float) -> str:
+    """Return the change from `before` to `after` in per cent as text, "-" if it cannot be computed."""
     share = relative(before, after)
     return share if share == "-" else f"{share} %"
 
 
-def _loss(loss: Loss | None) -> str:
+def _loss_text(loss: Loss | None) -> str:
     """Return the loss of PCC of a move as text: "exact" for a move without one, "unknown" where it could not be
     measured.
     """
     if loss is None:
         return "exact"
-    return "unknown" if loss.reason else _pcc(loss.pcc_lost)
+    return "unknown" if loss.reason else _pcc_loss_text(loss.pcc_lost)
 
 
-def _pcc(lost: float) -> str:
+def _pcc_loss_text(lost: float) -> str:
     """Return a loss of PCC as text with two digits, "none" for 0."""
     return "none" if lost == 0 else f"{lost:.2g}"

@@ -22,8 +22,8 @@ _ALL_FINITE: Final = "-"
 
 
 def reason(case: CaseResult) -> str:
-    """Return why a netlist did not pass: the first output that does not hold and the number of others, else the
-    first missed figure of performance-check, else the first line of the message. Empty for one that passed."""
+    """Return in one line why a netlist did not pass: the first output that differs and the number of others, else the
+    first missed figure of performance-check, else the first line of the message; "" for one that passed."""
     if case.status == "passed":
         return ""
     failed = list(case.failed_outputs)
@@ -54,13 +54,13 @@ def _or_dash(name: str) -> str:
     return name or "-"
 
 
-def _bad_tiles(output: OutputResult) -> str:
+def _bad_tiles_text(output: OutputResult) -> str:
     """Return how many of the tiles of an output are bad."""
     return f"{output.figures.bad_tiles}/{output.figures.tiles}"
 
 
-def _comparison(output: OutputResult) -> str:
-    """Return the kind of comparison of an output."""
+def _comparison_type(output: OutputResult) -> str:
+    """Return the type of the comparison by which an output was judged."""
     return output.comparison.type
 
 
@@ -70,7 +70,8 @@ def _not_finite_values(output: OutputResult) -> str:
 
 
 def _not_finite_shares(op: OpResult) -> str:
-    """Return the shares of values that are infinite or NaN in the observed and in the expected run."""
+    """Return the shares of an op's values that are infinite or NaN in the observed and in the expected run, as text;
+    "-" if all are finite."""
     if all_finite(op):
         return _ALL_FINITE
     return f"{percent(op.not_finite_observed)} ({percent(op.not_finite_expected)} expected)"
@@ -106,13 +107,13 @@ OUTPUTS: Final = Columns[OutputResult](
     figure("match", "match", lambda output: output.figures.match, percent, kind=float),
     figure("max_error", "max error", lambda output: output.figures.max_error, number),
     figure("mean_error", "mean error", lambda output: output.figures.mean_error, number, views=("rows", *_PAGE)),
-    figure("bad_tiles", "bad tiles", lambda output: output.figures.bad_tiles, shown=_bad_tiles, kind=int),
+    figure("bad_tiles", "bad tiles", lambda output: output.figures.bad_tiles, shown=_bad_tiles_text, kind=int),
     Column("tiles", int, lambda output: output.figures.tiles, views=DATA),
     Column("", str, lambda output: str(output.figures.first_bad_tile or "-"), title="first bad tile", views=("page",)),
     Column("", str, _not_finite_values, title="not finite", views=("page",)),
     Column("format", str, lambda output: output.format, title="format", look="word"),
     Column("shape", tuple[int, ...], lambda output: output.shown_shape, title="shape", text=shape, look="word"),
-    Column("comparison", str, _comparison, title="compared by", look="word", views=("rows", "terminal")),
+    Column("comparison", str, _comparison_type, title="compared by", look="word", views=("rows", "terminal")),
     Column("expected_from", str, lambda output: output.expected_from, title="expected from", views=_PAGE),
     Column("reason", str, lambda output: output.reason, title="why", look="words", views=(*DATA, "markdown")),
 )

@@ -26,14 +26,13 @@ def draw_table(
     marked: frozenset[int],
     screen: Screen,
 ) -> str:
-    """Return the lines of a table without blanks at their ends; a table that is too wide is split, with an empty
-    line between the parts. The sets hold numbers of columns: `right` to the right, `prose` continued on further
-    lines, `uncut` never cut; `marked` those of rows in colour.
-    """
+    """Return the lines of a table without blanks at their ends; a table that is too wide is split into parts with an
+    empty line between them. The sets hold numbers of columns: `right` are aligned to the right, `prose` wrapped,
+    `uncut` never cut; `marked` holds numbers of rows that are coloured."""
     table = [tuple(map(escape_controls, row)) for row in rows]  # before it is laid out: what is escaped later is wider
     columns: list[Column] = []
     for number, header in enumerate(headers):
-        cells = max((_width(row[number]) for row in table), default=0)
+        cells = max((_widest_line(row[number]) for row in table), default=0)
         if number in right or number in uncut:
             kind: Kind = "whole"
         elif number in prose:
@@ -42,10 +41,10 @@ def draw_table(
             kind = "name"
         columns.append(Column(kind, cells, cell_len(header), max(map(cell_len, header.split()), default=0)))
     parts = fit(columns, screen.columns)
-    return "\n\n".join(_part(headers, table, widths, right, prose, marked, screen) for widths in parts)
+    return "\n\n".join(_draw_part(headers, table, widths, right, prose, marked, screen) for widths in parts)
 
 
-def _part(
+def _draw_part(
     headers: Sequence[str],
     rows: Sequence[Sequence[str]],
     widths: dict[int, int],
@@ -54,15 +53,14 @@ def _part(
     marked: frozenset[int],
     screen: Screen,
 ) -> str:
-    """Return the lines of a part of a table: the columns of which `widths` has the width. The sets are as in
-    `draw_table`.
-    """
+    """Return the lines of a part of a table: the columns that `widths` has, by number. The sets are as in
+    `draw_table`."""
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
     heads = {number: textwrap.wrap(headers[number], max(width, 1)) for number, width in widths.items()}
     tallest = max(map(len, heads.values()))
     for number, width in widths.items():
         lines = [""] * (tallest - len(heads[number])) + heads[number]
-        cells = max((_width(row[number]) for row in rows), default=0)
+        cells = max((_widest_line(row[number]) for row in rows), default=0)
         table.add_column(
             Text("\n".join(lines)),
             width=min(width, max(cells, *map(cell_len, lines))),
@@ -82,7 +80,7 @@ def _row_cells(row: Sequence[str], widths: dict[int, int], prose: frozenset[int]
     cut to their column's width, but for those in the columns `prose`."""
     for number, width in widths.items():
         cell = row[number]
-        content = cell if number in prose else _cut(cell, width)
+        content = cell if number in prose else _cut_cell(cell, width)
         yield Text(content, style or _WORDS.get(cell, ""))
 
 
@@ -106,13 +104,13 @@ def _render(table: Table, width: int, screen: Screen) -> str:
     return "\n".join(line.rstrip() for line in lines_of(text.getvalue()))
 
 
-def _width(cell: str) -> int:
+def _widest_line(cell: str) -> int:
     """Return the width of the widest line of a cell."""
     return max(map(cell_len, cell.split("\n")))
 
 
-def _cut(cell: str, width: int) -> str:
+def _cut_cell(cell: str, width: int) -> str:
     """Return a cell of at most `width` columns, its middle left out if it is wider."""
-    if _width(cell) <= width:
+    if _widest_line(cell) <= width:
         return cell
     return cut(cell, width)

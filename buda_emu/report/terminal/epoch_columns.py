@@ -53,12 +53,12 @@ class EpochRow:
 
     @property
     def graphs(self) -> str:
-        """The graphs that run together, as text."""
+        """The graphs that run together, joined by " + "."""
         return " + ".join(self.report.graphs)
 
     @property
     def inputs_per_second(self) -> float | None:
-        """The inputs per second in the steady state, None without one."""
+        """The inputs per second in the steady state, None if the epoch has no pace."""
         if not self.report.pace:
             return None
         return 1 / self.run.seconds(self.report.pace)
@@ -74,8 +74,8 @@ def _interval_text(row: EpochRow) -> str:
     return f"{whole(row.intervals.pace.low)} to {whole(row.intervals.pace.high)}"
 
 
-def _width(row: EpochRow) -> float:
-    """Return the width of the interval of the cycles of an input."""
+def _interval_width(row: EpochRow) -> float:
+    """Return the width of the interval of the cycles per input, by which a page sorts."""
     return row.intervals.pace.high - row.intervals.pace.low
 
 
@@ -114,7 +114,7 @@ class OpRow:
 
     @property
     def share_of_pace(self) -> float:
-        """The cycles of an input over those between two inputs of the epoch."""
+        """The cycles of an input in this op, as a share of those between two inputs of the epoch."""
         return self.timing.cost.cycles / max(self.epoch.report.pace, 1.0)
 
     @property
@@ -133,7 +133,7 @@ def _star_bottleneck(row: OpRow) -> str:
     return f"{row.figures.op} *" if row.is_bottleneck else row.figures.op
 
 
-def _flags(row: OpRow) -> str:
+def _flags_text(row: OpRow) -> str:
     """Return the flags of an op as text."""
     return ", ".join(row.figures.flags)
 
@@ -168,7 +168,9 @@ OPS: Final = Columns[OpRow](
     figure("", "line", lambda row: row.line, views=_PAGE),
     Column("", str, lambda row: row.letter, title="from", look="word", choose=True, tip=_FROM),
     Column("provenance", str, lambda row: row.figures.provenance, views=_ROWS),
-    Column("flags", str, _flags, title="flags", text=_or_dash, look="words", views=_TABLES, choose=True, tip=_FLAGS),
+    Column(
+        "flags", str, _flags_text, title="flags", text=_or_dash, look="words", views=_TABLES, choose=True, tip=_FLAGS
+    ),
     *Columns[OpFigures](OpFigures).within(OpRow, lambda row: row.figures, _JSON),
     Column("cost_cycles", float, lambda row: row.timing.cost.cycles, views=_JSON),
     Column("cost_interval", Interval, lambda row: row.interval, views=_JSON),
@@ -188,7 +190,7 @@ EPOCHS: Final = Columns[EpochRow](
     figure("cycles_per_input", "steady cycles", lambda row: row.report.pace, whole, views=_TABLES, tip=_STEADY),
     Column("cycles_per_input_low", float, lambda row: row.intervals.pace.low, views=_ROWS),
     Column("cycles_per_input_high", float, lambda row: row.intervals.pace.high, views=_ROWS),
-    figure("", "90 %", _width, shown=_interval_text, views=_PAGE, tip=_ON_SILICON),
+    figure("", "90 %", _interval_width, shown=_interval_text, views=_PAGE, tip=_ON_SILICON),
     figure(
         "inputs_per_second",
         "steady inputs/s",
@@ -233,7 +235,7 @@ class Sources:
         self._flags: set[Flag] = set()
 
     def note_flags(self, flags: Iterable[Flag]) -> None:
-        """Note the flags of an op for the legend."""
+        """Add the flags of an op that a table shows to those that the legend explains."""
         self._flags.update(flags)
 
     def letter(self, provenance: str) -> str:
@@ -243,11 +245,11 @@ class Sources:
 
     @property
     def meanings(self) -> list[tuple[str, str]]:
-        """Return each letter with its source, in the order in which they were asked for."""
+        """Each letter with its source, in the order in which the letters were given."""
         return [(letter, provenance) for provenance, letter in self._letters.items()]
 
     def lines(self) -> Iterator[str]:
-        """Yield the legend of the letters and of the flags; nothing if none was used."""
+        """Yield the lines of the legend of the letters and flags; nothing if none was used."""
         if self._letters:
             yield "cycles are (from):"
             for letter, provenance in self.meanings:

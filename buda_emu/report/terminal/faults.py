@@ -12,7 +12,7 @@ SHOWN = ("kind", "place", "op or queue", "field")
 
 
 def headers(campaign: Campaign) -> tuple[str, ...]:
-    """Return the headings of the columns of `row` after the first one, which names the kind of the table."""
+    """Return the headings of the columns of `row` after the first one, which is the name of the table."""
     return ("faults", *campaign.outcomes(), "failing", "95 % interval")
 
 
@@ -53,9 +53,8 @@ def _count_lines(campaign: Campaign, name: str, rows: Sequence[Share], top: int)
 
 
 def row(campaign: Campaign, share: Share) -> tuple[str, ...]:
-    """Return the row of a share in a table of counts: its faults, those of each outcome, and the part that fails
-    with its interval.
-    """
+    """Return the cells of a share of the faults: its name, its number of faults, how many have each outcome, and the
+    part that fails with its interval."""
     low, high = share.interval
     counts = (str(share.counts[column(outcome)]) for outcome in campaign.outcomes())
     return (share.name, str(share.faults), *counts, percent(share.share), f"{percent(low)} to {percent(high)}")
@@ -110,7 +109,7 @@ def effect_lines(effect: Effect) -> Iterator[str]:
 
 
 def site_text(fault: Fault) -> str:
-    """Return what a fault hits, such as tile, datum and bit of a value, and how it changes it."""
+    """Return text on what a fault hits, such as tile, datum and bit of a value, and how it changes that."""
     if fault.kind == "clock":
         return f"{fault.how} of what it is from execute {fault.entry} on"
     if fault.kind == "link":

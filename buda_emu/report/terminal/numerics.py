@@ -23,7 +23,8 @@ _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max 
 
 
 def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
-    """Yield a table of the ops, the `top` worst by their own error or all in order, and sentences on repairs."""
+    """Yield a table of ops, the `top` worst by their own error or all in order (None), and sentences on errors and
+    repairs."""
     shown = worst(run.ops, top)
     note = ""
     if len(shown) < len(run.ops):
@@ -33,21 +34,22 @@ def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
     vectors = any(op.without.get("vector") is not None for op in shown)
     causes: list[Cause] = [cause for cause in CAUSES if cause != "vector" or vectors]
     headers = (*_HEADERS, *(f"-{cause}" for cause in causes), "main cause")
-    yield table(headers, (_row(op, causes) for op in shown), right=(0, *range(4, len(headers) - 1)), whole=(3,))
-    lines = list(chain.from_iterable(map(_sentences, shown)))
+    yield table(headers, (_op_row(op, causes) for op in shown), right=(0, *range(4, len(headers) - 1)), whole=(3,))
+    lines = list(chain.from_iterable(map(_op_sentences, shown)))
     if lines:
         yield ""
         yield from lines
 
 
 def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...]:
-    """Return the `top` ops with the largest error of their own; all ops, in order, if `top` is None."""
+    """Return the `top` ops with the largest error of their own, the largest first; all ops in their order if `top` is
+    None."""
     if top is None:
         return ops
     return tuple(sorted(ops, key=lambda op: -own_error(op))[:top])
 
 
-def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
+def _op_row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
     """Return the row of an op in the table; `causes` are those whose removal has a column."""
     local_error = None
     largest_error = None
@@ -59,25 +61,25 @@ def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
         op.name,
         op.type,
         op.out_df,
-        _error(op.total.rms),
+        _error_text(op.total.rms),
         correlation(op.total.pcc),
-        _error(local_error),
+        _error_text(local_error),
         number(largest_error, 3),
-        *(_error(op.without.get(cause)) for cause in causes),
+        *(_error_text(op.without.get(cause)) for cause in causes),
         op.cause or "-",
     )
 
 
-def _error(value: float | None) -> str:
+def _error_text(value: float | None) -> str:
     """Return an error as text; "-" for None."""
     if value is None:
         return "-"
     return "0" if value == 0 else f"{value:.1e}"
 
 
-def _sentences(op: OpNumerics) -> Iterator[str]:
+def _op_sentences(op: OpNumerics) -> Iterator[str]:
     """Yield sentences on one op: on values that were left out, on an error that grows, on a PCC that says little, and
-    on repairs."""
+    on the change that would repair it."""
     yield from _value_sentences(op)
     yield from _error_sentences(op)
     yield from _repair_sentences(op)
@@ -100,7 +102,7 @@ def _error_sentences(op: OpNumerics) -> Iterator[str]:
     own_rms = own_error(op)
     if op.operands and total >= max(WORTH_REPAIRING, _GROWS * op.operands, _GROWS * own_rms):
         yield (
-            f"op {op.name}: the error of its operands, {_error(op.operands)}, becomes {_error(total)}: its terms "
+            f"op {op.name}: the error of its operands, {_error_text(op.operands)}, becomes {_error_text(total)}: its terms "
             "cancel, or its function is steep"
         )
     spread = op.total.spread
@@ -108,8 +110,8 @@ def _error_sentences(op: OpNumerics) -> Iterator[str]:
     if total and has_low_pcc and spread is not None and spread < _SMALL_SPREAD:
         values = "are all the same"
         if spread:
-            values = f"differ by {_error(spread)} of their size"
-        yield f"op {op.name}: its PCC says little: the values {values}, and the error is {_error(total)}"
+            values = f"differ by {_error_text(spread)} of their size"
+        yield f"op {op.name}: its PCC says little: the values {values}, and the error is {_error_text(total)}"
 
 
 def _repair_sentences(op: OpNumerics) -> Iterator[str]:
@@ -119,10 +121,10 @@ def _repair_sentences(op: OpNumerics) -> Iterator[str]:
     elif op.repair is not None:
         changes = " and ".join(f"{change.field} {change.before} -> {change.after}" for change in op.repair.changes)
         verb = "take" if len(op.repair.changes) > 1 else "takes"
-        errors = f"{_error(op.local.rms)} to {_error(op.repair.error)}"
+        errors = f"{_error_text(op.local.rms)} to {_error_text(op.repair.error)}"
         yield f"op {op.name}: {changes} {verb} the error from {errors}"
     elif own_error(op) >= WORTH_REPAIRING:
-        sentence = f"op {op.name}: no change halves the error of {_error(op.local.rms)}"
+        sentence = f"op {op.name}: no change halves the error of {_error_text(op.local.rms)}"
         cause = inherent_cause(op)
         if cause:
             sentence += f": it is inherent in {cause} ({op.type})"

@@ -54,8 +54,8 @@ class Selection:
     epochs: Sequence[str] = ()
 
     def select_epochs(self, epochs: "Sequence[EpochReport]") -> "list[tuple[int, EpochReport]]":
-        """Return the selected epochs with their numbers, from 1 on. Raises HostError for a name that no epoch or op
-        has."""
+        """Return the selected epochs with their numbers, from 1 on; all if no epochs and ops are named. Raises
+        HostError for a name that no epoch or op has."""
         numbered = list(enumerate(epochs, 1))
         for name in self.epochs:
             if not any(_is_epoch(name, number, epoch) for number, epoch in numbered):
@@ -96,9 +96,8 @@ def _op_names(epoch: "EpochReport") -> list[str]:
 
 
 def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
-    """Return whether `name` means an epoch: it is the epoch's number `index`, counted from 1, or a pattern that
-    matches one of its graphs.
-    """
+    """Return whether `name` selects an epoch: it is the epoch's number `index`, counted from 1, or a pattern that
+    matches one of its graphs."""
     return name == str(index) or any(fnmatchcase(graph, name) for graph in (*epoch.graphs, " + ".join(epoch.graphs)))
 
 
@@ -121,7 +120,8 @@ def epochs_table(netlist: Netlist, run: "PerfRun", epochs: "Sequence[tuple[int, 
 def ops_lines(
     netlist: "Netlist", run: "PerfRun", epoch: "EpochReport", selection: Selection, sources: Sources
 ) -> Iterator[str]:
-    """Yield the table of an epoch's ops, its bottleneck marked by a star, and the number of ops left out."""
+    """Yield the table of an epoch's selected ops, its bottleneck marked by a star, and the number of ops left out.
+    Letters and flags that the table shows are added to `sources`, for the legend."""
     from buda_emu.performance.timing.figures import op_figures
 
     costs = (op.cost.cycles for op in epoch.timing.ops)
@@ -156,8 +156,8 @@ _ALL = Selection()
 
 
 def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> Iterator[str]:
-    """Yield a table of epochs, then the ops of each, as far as they are selected. Raises HostError for unknown
-    names."""
+    """Yield a table of epochs, then sentences and a table of ops for each, as far as they are selected, and the legend.
+    Raises HostError for a name of the selection that no epoch or op has."""
     epochs = selection.select_epochs(run.epochs)
     title = f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled"
     if run.assumed:
@@ -176,7 +176,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     for index, epoch in epochs:
         yield ""
         yield from prose(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
-        yield from prose(_uncertainty(epoch, intervals[index - 1]))
+        yield from prose(_uncertainty_sentence(epoch, intervals[index - 1]))
         yield from prose(chain_sentence(critical_steps(epoch.timing), assumed=run.assumed))
         yield from ops_lines(netlist, run, epoch, selection, sources)
     meaning = list(sources.lines())
@@ -191,9 +191,9 @@ def program_sentences(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iter
     loads = run.program_loads()
     bounds = program_intervals(run, intervals)
     for program, cycles in run.programs().items():
-        took = f"{whole(cycles)} cycles ({bounds[program]}), {_ms(run.seconds(cycles))}"
+        took = f"{whole(cycles)} cycles ({bounds[program]}), {_milliseconds_text(run.seconds(cycles))}"
         took += f", {percent(loads[program] / cycles)} loading epochs"
-        yield f"program {program}: {took}{_host(run, program, cycles)}"
+        yield f"program {program}: {took}{_host_link_clause(run, program, cycles)}"
     if run.inputs:
         yield _overall_sentence(run)
 
@@ -202,31 +202,30 @@ def _overall_sentence(run: PerfRun) -> str:
     """Return the sentence on how many inputs the whole run takes, and how fast."""
     figures = f"{number(run.overall_inputs_per_second)} inputs per second, {whole(run.overall_cycles_per_input)}"
     counted = "all epochs, loading and the host link counted"
-    return f"{plural(run.inputs, 'input')} in {_ms(run.overall_seconds)}: {figures} cycles per input; {counted}"
+    return f"{plural(run.inputs, 'input')} in {_milliseconds_text(run.overall_seconds)}: {figures} cycles per input; {counted}"
 
 
-def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:
-    """Return the sentence on the cycles of a run of an epoch, and of an input in its steady state, with their
-    intervals."""
+def _uncertainty_sentence(epoch: "EpochReport", intervals: EpochIntervals) -> str:
+    """Return the sentence on the cycles of a run of an epoch and of an input in its steady state (or of its only
+    input), each with the interval in which silicon lies with a probability of 90 %."""
     run = f"a run takes {whole(epoch.cycles)} cycles ({intervals.run})"
     if epoch.timing.cycles_per_input is None:
         return f"{run}, its only input {whole(epoch.pace)} ({intervals.pace})"
     return f"{run}, an input in its steady state {whole(epoch.pace)} ({intervals.pace})"
 
 
-def _ms(seconds: float) -> str:
+def _milliseconds_text(seconds: float) -> str:
     """Return a time in milliseconds."""
     return f"{number(1e3 * seconds, 3)} ms"
 
 
-def _host(run: PerfRun, program: str, cycles: float) -> str:
-    """Return the part of a sentence on how long the host link takes for a program of so many cycles, and whether it
-    limits the program; "" where the link is not used.
-    """
+def _host_link_clause(run: PerfRun, program: str, cycles: float) -> str:
+    """Return a clause on how long the host link takes to push and pop for a program of `cycles`, and whether that
+    bounds the program; "" if the program does not use the link."""
     host = run.host_seconds()[program]
     if not host:
         return ""
-    text = f"; the host link takes {_ms(host)} to push and pop"
+    text = f"; the host link takes {_milliseconds_text(host)} to push and pop"
     if host > run.seconds(cycles):
         return f"{text}, which bounds it"
     return f"{text}, which can go on meanwhile"
@@ -244,8 +243,9 @@ def memory_lines(run: PerfRun) -> Iterator[str]:
 
 
 def sensitivity_lines(run: PerfRun, study: "Sensitivity", top: int | None = None) -> Iterator[str]:
-    """Yield the table of what each resource would bring, the greatest gain first, and, of several epochs, a table of
-    the `top` longest with each resource doubled."""
+    """Yield a table of what each resource of the chip would bring if it were twice, and cost if it were half as fast,
+    the greatest gain first; for several epochs also a table of the `top` longest (None: all) with each resource
+    doubled."""
     base = study.base.cycles_per_input
     yield ""
     yield from prose(
@@ -302,21 +302,21 @@ def _sensitivity_of_epochs(run: PerfRun, study: "Sensitivity", top: int | None) 
 
 
 def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[BoundResult]) -> Iterator[str]:
-    """Yield the section performance-check with the modelled figures as expectations; entries that cannot be modelled
-    stay as they are."""
+    """Yield the section performance-check of a netlist with the modelled figures as expectations, to be pasted into it;
+    entries that cannot be modelled stay as they are. Nothing if there is no such section."""
     section = sections.get("performance-check")
     if section is None:
         return
     observed = {(check.config, check.bound.metric): check.observed for check in results}
     yield "performance-check:"
-    for config, value in _entries(section):
+    for config, value in _mapping_items(section):
         yield f"  {config}:"
-        for key, node in _entries(value):
+        for key, node in _mapping_items(value):
             yield f"    {key}: {_expectation_text(node, observed.get((config, key)))}"
 
 
-def _entries(node: nodes.Node) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield keys and values of a mapping; nothing for another node."""
+def _mapping_items(node: nodes.Node) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield keys and values of a mapping node; nothing for another node."""
     if isinstance(node, nodes.Mapping):
         for key, _, value in node.items():
             yield key, value
@@ -326,7 +326,7 @@ def _expectation_text(node: nodes.Node, modelled: float | None) -> str:
     """Return an entry of performance-check in flow style, with the modelled figure, if any, as its expectation."""
     if modelled is None or not isinstance(node, nodes.Mapping):
         return _node_text(node)
-    fields = {name: _node_text(value) for name, value in _entries(node)}
+    fields = {name: _node_text(value) for name, value in _mapping_items(node)}
     for name in fields.keys() & {"expected", "min_bound"}:
         fields[name] = f"{modelled:.6g}"
     return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items())}}}"
@@ -342,7 +342,8 @@ def _node_text(node: nodes.Node) -> str:
 
 
 def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
-    """Yield the table of `performance-check`: what was expected, what is modelled, and the verdict."""
+    """Yield the table of performance-check: what was expected, what is modelled, and the verdict; nothing without
+    results."""
     if not results:
         return
     yield "performance-check"

@@ -86,21 +86,20 @@ class Column:
 
     @property
     def least(self) -> int:
-        """Return the least width that the column may have."""
+        """The least width that the column may have."""
         room = {"name": _LEAST_NAME, "prose": _LEAST_PROSE, "whole": self.cells}[self.kind]
         return max(min(self.cells, room), self.word)
 
     @property
     def most(self) -> int:
-        """Return the greatest useful width: that of the widest cell, or of the heading on one line."""
+        """The greatest useful width: that of the widest cell, or of the heading on one line."""
         return max(self.cells, self.heading)
 
 
 def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
-    """Split columns over tables that fit into `total` characters (None: no limit), and return the widths of the
-    columns of each table, by number of column. The first column whose cells may be cut or continued, a name for
-    example, is in each table, so that every table names its rows.
-    """
+    """Distribute columns over as many tables as it takes to fit each into `total` characters (None: no limit), and
+    return the widths of the columns of each table, by number of column. The first column that may be cut or wrapped,
+    such as a name, is in each table, so that every table names its rows."""
     if total is None:
         return [{number: column.most for number, column in enumerate(columns)}]
     key = next((number for number, column in enumerate(columns) if column.kind != "whole"), 0)
@@ -110,24 +109,24 @@ def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
         needed = candidate
         if key not in candidate and number > key:
             needed = [*candidate, key]
-        if groups[-1] and _least(columns, needed) > total:
+        if groups[-1] and _least_table_width(columns, needed) > total:
             candidate = sorted({key, number})
             groups.append(candidate)
         else:
             groups[-1] = sorted(needed)
-    return [_widths(columns, group, total) for group in groups]
+    return [_share_width(columns, group, total) for group in groups]
 
 
-def _least(columns: Sequence[Column], numbers: Sequence[int]) -> int:
+def _least_table_width(columns: Sequence[Column], numbers: Sequence[int]) -> int:
     """Return the least width of a table with the columns of these numbers."""
     return sum(columns[number].least for number in numbers) + GAP * (len(numbers) - 1)
 
 
-def _widths(columns: Sequence[Column], numbers: Sequence[int], total: int) -> dict[int, int]:
-    """Return the widths of columns that share `total`: from the least widths on, the narrowest column that is still
-    cut grows first, then headings grow to one line."""
+def _share_width(columns: Sequence[Column], numbers: Sequence[int], total: int) -> dict[int, int]:
+    """Distribute `total` characters over columns and return their widths: from the least widths on, the narrowest
+    column whose cells are still cut grows first; then headings grow to one line."""
     width = {number: columns[number].least for number in numbers}
-    room = total - _least(columns, numbers)
+    room = total - _least_table_width(columns, numbers)
     # The widest are cut if even the least widths do not fit.
     for number in sorted(numbers, key=lambda number: -width[number]):
         cut_width = min(max(-room, 0), max(width[number] - _LEAST_NAME, 0))

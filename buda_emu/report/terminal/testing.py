@@ -18,10 +18,11 @@ MARKS = {
 
 
 def failure_line(output: OutputResult) -> str:
-    """Return the comparison of an output as text: figures on one line, and the reason, if any, on a second one."""
+    """Return the figures of an output's comparison on one line, and the reason why it failed, if any, on a second
+    one."""
     text = (
         f"{output.queue}: PCC {correlation(output.figures.pcc)}, match {percent(output.figures.match)}, "
-        f"max error {number(output.figures.max_error)}{_lost(output)}"
+        f"max error {number(output.figures.max_error)}{_non_finite_clause(output)}"
     )
     if output.figures.first_bad_tile is not None:
         text += f", first bad tile: {output.figures.first_bad_tile}"
@@ -30,15 +31,15 @@ def failure_line(output: OutputResult) -> str:
     return text
 
 
-def _lost(output: OutputResult) -> str:
-    """Return the part of a sentence that counts values which are infinite or NaN; "" if there are none."""
+def _non_finite_clause(output: OutputResult) -> str:
+    """Return a clause on how many values are infinite or NaN, for `failure_line`; "" if all are finite."""
     if output.figures.not_finite_observed == output.figures.not_finite_expected == 0:
         return ""
     return f", not finite: {output.figures.not_finite_observed} observed, {output.figures.not_finite_expected} expected"
 
 
 def case_lines(case: CaseResult) -> Iterator[str]:
-    """Yield the lines about a netlist that did not pass: status, message, and outputs that do not hold."""
+    """Yield the lines about a netlist that did not pass: status, message, and outputs that differ."""
     yield f"{case.netlist}: {case.status}"
     for line in lines_of(case.message):
         yield f"  {line}"
@@ -48,8 +49,8 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 
 
 def outputs_table(case: CaseResult) -> str:
-    """Return the table of all compared outputs of a test; one kind of comparison for all stands below it, several stand
-    in a column."""
+    """Return the table of all compared outputs of a netlist. The type of comparison stands below it if it is the same
+    for all, else in a column."""
     kinds = {output.comparison.type for output in case.outputs}
     if len(kinds) != 1:
         return column_table(OUTPUTS, case.outputs)
@@ -86,7 +87,8 @@ def first_bad_lines(case: CaseResult) -> Iterator[str]:
 
 
 def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
-    """Yield one line for each netlist that did not pass; its second word can be pasted back as an argument."""
+    """Yield one line for each netlist that did not pass, `STATUS path - reason`, whose path can be pasted into a
+    command."""
     for case in cases:
         if case.status in ("passed", "skipped"):
             continue
@@ -94,8 +96,8 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
 
 
 def skipped_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
-    """Yield one line for each reason for which netlists were skipped; a single netlist is named as in
-    `summary_lines`."""
+    """Yield one line for each reason for which netlists were skipped, with their number, or the name of a single
+    one."""
     names_by_reason: dict[str, list[str]] = {}
     for case in cases:
         if case.status == "skipped":

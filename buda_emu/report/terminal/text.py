@@ -24,11 +24,10 @@ def table(
     whole: Iterable[int] = (),
     marked: Iterable[int] = (),
 ) -> str:
-    """Return a table whose columns are two blanks apart, and which fits on a terminal (`screen`). `right`, `prose`
-    and `whole` hold numbers of columns, from 0: figures stand to the right, prose continues on a further line,
-    `whole` cells are never cut; any other cell is cut in the middle. `marked` holds numbers of rows to bring out in
-    colour. Raises ValueError for a row of another length than the headings.
-    """
+    """Return a table for a terminal with two blanks between columns, as wide as the terminal at most. `right`, `prose`
+    and `whole` hold numbers of columns, from 0: `right` are aligned to the right, `prose` wrapped, `whole` never cut;
+    cells of other columns are cut in the middle. `marked` holds numbers of rows that are coloured. Raises ValueError
+    for a row of another length than the headings."""
     from buda_emu.report.terminal.plain_table import plain
 
     cells = [tuple(row) for row in rows]
@@ -51,8 +50,8 @@ def column_table(
     marked: Iterable[int] = (),
     notes: Mapping[int, str] = _NO_NOTES,
 ) -> str:
-    """Return the table of records under their columns for a terminal, but the columns named in `without`. `marked`
-    holds numbers of rows to bring out in colour, `notes` texts that follow the words of a row, by its number."""
+    """Return the table of records for a terminal, without the columns named in `without`. `marked` holds numbers of
+    rows that are coloured, `notes` texts that are added to the words of a row, by its number."""
     chosen = columns.seen_in("terminal", without)
     looks = [column.look for column in chosen]
     rows: list[list[str]] = []
@@ -87,8 +86,8 @@ _PROSE: Final = 100
 
 
 def prose(sentence: str) -> Iterator[str]:
-    """Yield the clauses of a sentence, which semicolons separate, each on lines of its own that are no longer than the
-    terminal is wide, or than 100 columns elsewhere; lines after the first are indented."""
+    """Yield the clauses of a sentence, which semicolons separate, each wrapped to the terminal's width (100 columns
+    elsewhere); all but the first are indented."""
     import textwrap
 
     columns = current().columns or _PROSE
@@ -154,7 +153,7 @@ def relative(before: float, after: float) -> str:
 
 
 def verdict(passed: bool) -> str:
-    """Return the word for a verdict; tables bring it out in colour."""
+    """Return the word "passed" or "FAILED", which tables colour."""
     return "passed" if passed else "FAILED"
 
 
@@ -164,7 +163,8 @@ def shape(dims: Iterable[int]) -> str:
 
 
 def first_lines(lines: Sequence[str], kind: str = "") -> Iterator[str]:
-    """Yield the first lines of a list, and then how many more there are of this kind, such as `and 7 more new`."""
+    """Yield the first MOST_LINES lines of a list, and if there are more how many, such as `and 7 more new` (`kind` is
+    "new")."""
     yield from lines[:MOST_LINES]
     if len(lines) > MOST_LINES:
         yield f"and {len(lines) - MOST_LINES} more {kind}".rstrip()
