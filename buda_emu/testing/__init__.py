@@ -16,7 +16,7 @@ _PLACES = {"netlists": "strategies", "broken": "mutants", "Broken": "mutants", "
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name, imported when it is first asked for."""
+    """Import and return a public name when it is first asked for. Raises AttributeError for any other name."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

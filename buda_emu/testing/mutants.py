@@ -34,7 +34,7 @@ _NUMBERS: Final = ("0", "-1", "1", "2", "3", "5", "33", "4096", "1000000", "0.5"
 
 
 def _legal_words() -> dict[str, tuple[str, ...]]:
-    """Return the legal words of attributes and fields by name; fields that are formats have the formats."""
+    """Return the legal words of each attribute and field, by name; all netlist formats for a field that is a format."""
     words = {name: spec.words for name, spec in ATTRIBUTES.items() if spec.words}
     for table in vars(tables).values():
         if isinstance(table, dict):
@@ -49,8 +49,10 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = _legal_words()
 
 @dataclass(slots=True)
 class Mutator:
-    """Random edits of one tree, each of which can be undone. `hints` and `instructions` are pairs and instructions of
-    the wrong example; most edits are in `section`."""
+    """Random edits of one tree, each undone by the function that it returns. `hints` and `instructions` are values by
+    key and instructions of the rule's wrong example, `section` is where most edits are made, "" for anywhere. The
+    fields below are collected from the tree before each edit: `pairs` and `items` of the part to edit as (owner,
+    position), `names` as keys of maps."""
 
     draw: Draw
     tree: nodes.Node
@@ -68,47 +70,47 @@ class Mutator:
     """The number of maps and lists around a name."""
 
     def edit(self) -> Callable[[], None]:
-        """Make one random edit and return the function that undoes it."""
-        self._collect()
+        """Make one random edit of the tree in place, and return the function that undoes it. Edits are undone in
+        reverse order."""
+        self._collect_places()
         hinted = [(owner, at) for owner, at in self.pairs if text_of(owner.pairs[at][0]) in self.hints]
         if self.hints and self.draw.chance(45):
             return self._edit_by_hint(hinted)
         lists = [owner for owner, at in self.items if at == 0 and not isinstance(owner.items[0], nodes.Scalar)]
         if self.instructions and lists and self.draw.chance(45):
-            return self._insert(self.draw.pick(lists))
+            return self._insert_instruction(self.draw.pick(lists))
         if self.draw.chance(8):
-            return self._rename()
+            return self._replace_name()
         if self.draw.chance(5):
-            return self._lengthen(self.draw.pick(self.pairs)[0])
+            return self._repeat_last_operand(self.draw.pick(self.pairs)[0])
         if self.items and self.draw.chance(30):
             return self._edit_item(*self.draw.pick(self.items))
         return self._edit_pair(*self.draw.pick(hinted if hinted and self.draw.chance(40) else self.pairs))
 
-    def _collect(self) -> None:
-        """Collect the names of the tree, and the pairs and items of the part that is chosen for the next edit."""
+    def _collect_places(self) -> None:
+        """Draw the part of the tree for the next edit, and collect its pairs and items, and the names of the tree. A
+        part without pairs is replaced by the whole tree."""
         self.names = []
         self.map_names = {}
         self.depths = {}
-        part = self._part()
+        part = self._part_to_edit()
         self.pairs = []
         self.items = []
-        self._walk(self.tree)
+        self._add_places(self.tree)
         self.everywhere = self.pairs, self.items
         if part is not self.tree:
             self.pairs = []
             self.items = []
-            self._walk(part)
+            self._add_places(part)
         if not self.pairs:
-            self._walk(self.tree)
+            self._add_places(self.tree)
 
     def _edit_by_hint(self, hinted: list[tuple[nodes.Mapping, int]]) -> Callable[[], None]:
-        """Give a pair of the tree the value of the example, or add a pair of the example; return the function that
-        undoes it. `hinted` are pairs whose keys the example has.
-
-        A value that is a name is now and then the name of the map itself.
-        """
+        """Give a pair of the tree the example's value of its key, or add a pair of the example; return the function
+        that undoes it. `hinted` are the pairs whose keys the example has. A value that is a name is now and then the
+        map's own."""
         if not hinted or not self.draw.chance(60):
-            return self._add(list(self.hints)[self.draw.integer(0, len(self.hints) - 1)])
+            return self._add_hinted_pair(list(self.hints)[self.draw.integer(0, len(self.hints) - 1)])
         owner, at = self.draw.pick(hinted)
         value = self._draw_hint(text_of(owner.pairs[at][0]))
         name = ""
@@ -116,17 +118,17 @@ class Mutator:
             name = self.map_names.get(id(owner), "")
         if name and self.draw.chance(20):
             value = scalar(name)
-        return self._set(owner, at, value)
+        return self._set_value(owner, at, value)
 
-    def _part(self) -> nodes.Node:
-        """Return where to edit: three times out of four the section of the rule, if the tree has it, else the whole
+    def _part_to_edit(self) -> nodes.Node:
+        """Return where the next edit is made: three times out of four the rule's section, if the tree has it, else the
         tree."""
         if self.section and isinstance(self.tree, nodes.Mapping) and self.draw.chance(75):
             return next((value for key, value in self.tree.pairs if text_of(key) == self.section), self.tree)
         return self.tree
 
-    def _walk(self, node: nodes.Node, depth: int = 0) -> None:
-        """Add the pairs, items and names under a node to those collected so far. `depth` is the number of maps and
+    def _add_places(self, node: nodes.Node, depth: int = 0) -> None:
+        """Add the pairs, items and names under `node` to those collected so far; `depth` is the number of maps and
         lists around it."""
         if isinstance(node, nodes.Mapping):
             for at, (key, value) in enumerate(node.pairs):
@@ -135,17 +137,17 @@ class Mutator:
                     self.names.append(text_of(key))
                     self.map_names[id(value)] = text_of(key)
                     self.depths.setdefault(text_of(key), depth)
-                self._walk(value, depth + 1)
+                self._add_places(value, depth + 1)
         elif isinstance(node, nodes.Sequence):
             for at, value in enumerate(node.items):
                 self.items.append((node, at))
-                self._walk(value, depth + 1)
+                self._add_places(value, depth + 1)
 
-    def _insert(self, owner: nodes.Sequence) -> Callable[[], None]:
-        """Insert an instruction of the example somewhere in a list, with variables of the document for most that it
-        names; return the function that undoes it."""
+    def _insert_instruction(self, owner: nodes.Sequence) -> Callable[[], None]:
+        """Insert an instruction of the example at a random place of a list, with most of its variables replaced by
+        those of the document; return the function that undoes it."""
         before = owner.items
-        variables = [name for name in self._scalars() if name.startswith("$")]
+        variables = [name for name in self._value_words() if name.startswith("$")]
 
         def adapt(node: nodes.Node) -> nodes.Node:
             """Return a copy of an instruction's node in which most variables are those of the document."""
@@ -161,14 +163,14 @@ class Mutator:
         owner.items = [*before[:at], adapt(self.draw.pick(self.instructions)), *before[at:]]
         return lambda: setattr(owner, "items", before)
 
-    def _scalars(self) -> list[str]:
-        """Return the words after keys and in lists."""
+    def _value_words(self) -> list[str]:
+        """Return the words that are values of pairs or items of lists, in the part to edit; "" for each map or list."""
         after_keys = [text_of(owner.pairs[at][1]) for owner, at in self.pairs]
         return after_keys + [text_of(owner.items[at]) for owner, at in self.items]
 
-    def _rename(self) -> Callable[[], None]:
-        """Replace a name of the document, wherever it is written, by another name or by that of another's copy; return
-        the function that undoes it."""
+    def _replace_name(self) -> Callable[[], None]:
+        """Replace a name of the document wherever it is written, by another of the same depth or that with ".1", the
+        name of a copy; return the function that undoes it."""
         pairs, items = self.everywhere
         old = self.draw.pick(self.names)
         alike = [name for name in self.depths if self.depths[name] == self.depths[old]]
@@ -196,26 +198,24 @@ class Mutator:
 
         return undo
 
-    def _lengthen(self, owner: nodes.Mapping) -> Callable[[], None]:
-        """Add an operand to an op: the last one once more, and its format; return the function that undoes it."""
+    def _repeat_last_operand(self, owner: nodes.Mapping) -> Callable[[], None]:
+        """Give an op its last operand and its format a second time; a map without `inputs` stays. Return the function
+        that undoes it."""
         before = owner.pairs[:]
         for at, (key, value) in enumerate(before):
             if text_of(key) in ("inputs", "in_df") and isinstance(value, nodes.Sequence):
                 owner.pairs[at] = (key, nodes.Sequence([*value.items, *value.items[-1:]], 0, 0, 0))
         return lambda: setattr(owner, "pairs", before)
 
-    def _set(self, owner: nodes.Mapping, at: int, value: nodes.Node) -> Callable[[], None]:
-        """Give pair number `at` of a map a copy of a value; return the function that undoes it."""
+    def _set_value(self, owner: nodes.Mapping, at: int, value: nodes.Node) -> Callable[[], None]:
+        """Give pair number `at` of a map a copy of `value`; return the function that undoes it."""
         before = owner.pairs[:]
         owner.pairs[at] = (owner.pairs[at][0], deepcopy(value))
         return lambda: setattr(owner, "pairs", before)
 
-    def _add(self, key: str) -> Callable[[], None]:
-        """Add a pair of the example to a map that may have it: among attributes for an attribute, else among fields;
-        return the function that undoes it.
-
-        Often the queue that an op fills gets it, too.
-        """
+    def _add_hinted_pair(self, key: str) -> Callable[[], None]:
+        """Add a pair of the example, with this key, to a map that may have it; return the function that undoes it. In
+        half of the cases the queues that the map's op fills get it, too."""
         value = self._draw_hint(key)
         maps = self._maps_that_may_have(key)
         target = self.draw.pick(maps or [owner for owner, _ in self.pairs])
@@ -223,7 +223,7 @@ class Mutator:
         name = self.map_names.get(id(target), "")
         filled: list[nodes.Mapping] = []
         if name:
-            filled = [owner for owner, at in self.pairs if _is_input(owner.pairs[at], name)]
+            filled = [owner for owner, at in self.pairs if _says_input(owner.pairs[at], name)]
         if self.draw.chance(50):
             targets += filled
         before = [(owner, owner.pairs) for owner in targets]
@@ -238,7 +238,8 @@ class Mutator:
         return undo
 
     def _maps_that_may_have(self, key: str) -> list[nodes.Mapping]:
-        """Return the maps of attributes for an attribute, all other maps under a key for a field."""
+        """Return the maps that a key could be added to: those under `attributes` for an attribute, all others for a
+        field."""
         maps: list[nodes.Mapping] = []
         for owner, at in self.pairs:
             name, content = owner.pairs[at]
@@ -247,13 +248,13 @@ class Mutator:
         return maps
 
     def _draw_hint(self, key: str) -> nodes.Node:
-        """Return a value that the example has for a key."""
-        return self._with_names(self.hints[key][self.draw.integer(0, len(self.hints[key]) - 1)])
+        """Draw one of the example's values for a key; most of its names become names of the document."""
+        return self._with_document_names(self.hints[key][self.draw.integer(0, len(self.hints[key]) - 1)])
 
-    def _with_names(self, value: nodes.Node) -> nodes.Node:
-        """Return a value of an example; most words in it that can be names become names of the document."""
+    def _with_document_names(self, value: nodes.Node) -> nodes.Node:
+        """Return a value of an example in which most words that can be names are drawn from the document's names."""
         if isinstance(value, nodes.Sequence):
-            return nodes.Sequence([self._with_names(entry) for entry in value.items], 0, 0, 0)
+            return nodes.Sequence([self._with_document_names(entry) for entry in value.items], 0, 0, 0)
         is_name = isinstance(value, nodes.Scalar) and re.fullmatch(r"[a-z]\w*", value.text) and self.names
         if is_name and self.draw.chance(60):
             return scalar(self.draw.pick(self.names))
@@ -280,7 +281,7 @@ class Mutator:
             alike = [other.pairs[i][1] for other, i in self.pairs if text_of(other.pairs[i][0]) == text_of(key)]
             owner.pairs[at] = (key, deepcopy(self.draw.pick(alike)))
         else:
-            owner.pairs[at] = (key, self._other(value, text_of(key)))
+            owner.pairs[at] = (key, self._other_value(value, text_of(key)))
         return lambda: setattr(owner, "pairs", before)
 
     def _edit_item(self, owner: nodes.Sequence, at: int) -> Callable[[], None]:
@@ -300,20 +301,21 @@ class Mutator:
             owner.items = [*before[:at], *before[at + 1 :]]
             owner.items.insert(to, before[at])
         else:
-            owner.items[at] = self._other_item(before[at])
+            owner.items[at] = self._other_item_value(before[at])
         return lambda: setattr(owner, "items", before)
 
-    def _other_item(self, node: nodes.Node) -> nodes.Node:
-        """Return a word of the document with the same letters before its digits, or any other value."""
+    def _other_item_value(self, node: nodes.Node) -> nodes.Node:
+        """Draw a value to replace an item of a list: a word of the document that differs only in the digits at its end,
+        or any `_other_value`."""
         letters = text_of(node).rstrip("0123456789")
-        alike = [text for text in self._scalars() if letters and text.rstrip("0123456789") == letters]
+        alike = [text for text in self._value_words() if letters and text.rstrip("0123456789") == letters]
         if alike and self.draw.chance(40):
             return scalar(self.draw.pick(alike))
-        return self._other(node, "")
+        return self._other_value(node, "")
 
-    def _other(self, value: nodes.Node, key: str) -> nodes.Node:
-        """Return another value for a key: a number nearby, a word of the field, a name of the document, or another kind
-        of node."""
+    def _other_value(self, value: nodes.Node, key: str) -> nodes.Node:
+        """Draw a value to replace that of a key: a number nearby, a word of the field, a name, or a node of another
+        kind. It may be the same by chance."""
         if not isinstance(value, nodes.Scalar):
             if isinstance(value, nodes.Sequence):
                 items = value.items
@@ -327,8 +329,8 @@ class Mutator:
         return scalar(self.draw.pick(choices))
 
     def _other_words(self, text: str, key: str) -> list[str]:
-        """Return the words that may replace a word under a key: other formats, numbers nearby, other flags, or names
-        and words of the field."""
+        """Return the words that may replace `text` under a key: formats for a format, numbers for a number, flags for a
+        flag, else names, numbers and legal words of the field."""
         if text in NETLIST_FORMATS:
             return list(NETLIST_FORMATS)
         if re.fullmatch(r"-?\d+", text):
@@ -343,17 +345,17 @@ class Mutator:
 
 
 def scalar(text: str) -> nodes.Scalar:
-    """Return a word as a node of a document."""
+    """Make a node of a document that holds one word, without a place in a file."""
     return nodes.Scalar(text, True, 0, 0, 0)
 
 
-def _is_input(pair: tuple[nodes.Node, nodes.Node], text: str) -> bool:
-    """Return whether a pair says that `text` is the input of a queue."""
+def _says_input(pair: tuple[nodes.Node, nodes.Node], text: str) -> bool:
+    """Return whether a pair is `input: TEXT` with this text, as a queue has it for the op that fills it."""
     return text_of(pair[0]) == "input" and text_of(pair[1]) == text
 
 
 def text_of(node: nodes.Node) -> str:
-    """Return the word of a scalar; "" for lists and maps."""
+    """Return the word that a scalar holds; "" for lists and maps."""
     if isinstance(node, nodes.Scalar):
         return node.text
     return ""
@@ -394,7 +396,8 @@ NOT_ALONE: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A valid netlist, one that breaks a rule, and the findings of the checker in that one only."""
+    """A valid netlist and one made from it that breaks `rule` alone, both as text, and the findings that only that one
+    has."""
 
     rule: str
     valid: str
@@ -403,11 +406,9 @@ class Broken:
 
 
 def broken(rule: str, *, seed: int = 0, edits: int = 12_000) -> Broken:
-    """Make a netlist that breaks this rule and no other, the same for the same seed.
-
-    A rule that refuses no netlist without `--strict` gives a warning. Raises HostError for an unknown rule, for one
-    that no netlist breaks by itself or no edit breaks alone, and where none of so many edits did.
-    """
+    """Make a netlist that breaks this rule and no other; the same seed gives the same netlist. At most `edits` edits
+    are tried. A rule that refuses no netlist without `--strict` gives a warning. Raises HostError for an unknown rule,
+    for one that no netlist breaks by itself or no edit breaks alone, and where none of the edits did."""
     declared = RULES.get(rule)
     if declared is None:
         raise HostError(f"rule {rule}: known are {', '.join(RULES)}")
@@ -417,32 +418,34 @@ def broken(rule: str, *, seed: int = 0, edits: int = 12_000) -> Broken:
         raise HostError(f"rule {rule} is one of pipes and streams, which `check --strict` makes: no edit aims at it")
     if rule in NOT_ALONE:
         raise HostError(f"rule {rule}: no edit breaks it alone: {NOT_ALONE[rule]}")
-    for candidate in _attempts(Random(f"{seed} {rule}"), edits, declared):
+    for candidate in _single_breaks(Random(f"{seed} {rule}"), edits, declared):
         if candidate.rule == rule:
             return candidate
     raise HostError(f"none of {edits} edits breaks {rule} alone")
 
 
-def _attempts(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
-    """Yield a netlist for every edit, of so many, that breaks a single rule, whichever it is; bases and edits are drawn
-    with words of `rule`."""
+def _single_breaks(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
+    """Try `edits` edits and yield each netlist that breaks a single rule, whichever that is. Netlists to edit and edits
+    are drawn with words of `rule`, so that it is often that one."""
     words = frozenset(re.findall(r"\w+", f"{rule.wrong} {rule.right} {rule.summary}"))
     draw = Draw(random, words)
-    section, section_types = _section_of(rule)
+    section, section_types = _section_and_types(rule)
     types = [name for name in GENERATED if name in words] or section_types
     arch = next((name for name in ARCHS if name in words), DEFAULT_ARCH)
     for start in range(0, edits, _EDITS_OF_A_BASE):
         # Every third base is edited without the example, which may lack the point or mislead.
         if start // _EDITS_OF_A_BASE % 3 == 2:
             op_types: Sequence[str] = section_types
-            hints = _hints("")
+            hints = _example_values("")
         else:
             op_types = types
-            hints = _hints(rule.wrong)
+            hints = _example_values(rule.wrong)
         valid = generate(random, arch=arch, budget=_BASE, op_types=op_types, wanted=words)
-        tree = _with_sections(read_any(valid.text), rule)
-        valid = replace(valid, text=_text(tree))
-        mutator = Mutator(draw=draw, tree=tree, hints=hints, section=section, instructions=_items(rule.wrong))
+        tree = _add_test_section(read_any(valid.text), rule)
+        valid = replace(valid, text=_tree_text(tree))
+        mutator = Mutator(
+            draw=draw, tree=tree, hints=hints, section=section, instructions=_example_instructions(rule.wrong)
+        )
         for _ in range(min(_EDITS_OF_A_BASE, edits - start)):
             text = _edit_text(mutator, rule)
             candidate = _single_break(text, valid, arch)
@@ -451,10 +454,10 @@ def _attempts(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
 
 
 def _edit_text(mutator: Mutator, rule: Rule) -> str:
-    """Return the text of the mutator's tree after one to three edits, which are undone in the tree."""
+    """Return the text of the mutator's tree with one to three random edits; the tree is as before at the end."""
     draw = mutator.draw
     undo = [mutator.edit() for _ in range(draw.pick((1, 1, 1, 2, 3)))]
-    text = _text(mutator.tree)
+    text = _tree_text(mutator.tree)
     if draw.chance(1):
         text += "  - ["
     if rule.wrong.startswith("#"):
@@ -465,8 +468,8 @@ def _edit_text(mutator: Mutator, rule: Rule) -> str:
 
 
 def _single_break(text: str, valid: Generated, arch: str) -> Broken | None:
-    """Return the netlist with this text where it breaks exactly one rule that the valid one does not break, else
-    None."""
+    """Check a text and return it with its findings if it breaks exactly one rule, which the valid netlist does not
+    break; else None."""
     diagnostics = check_text(text, "broken.yaml", arch).diagnostics
     new = {diagnostic.rule for diagnostic in diagnostics}
     new -= {diagnostic.rule for diagnostic in valid.netlist.diagnostics}
@@ -477,18 +480,18 @@ def _single_break(text: str, valid: Generated, arch: str) -> Broken | None:
     return Broken(rule, valid.text, text, tuple(diagnostic for diagnostic in diagnostics if diagnostic.rule == rule))
 
 
-def _with_sections(tree: nodes.Node, rule: Rule) -> nodes.Node:
-    """Add to the tree the section of the rule's right example that generated netlists leave out, and return the
-    tree."""
+def _add_test_section(tree: nodes.Node, rule: Rule) -> nodes.Node:
+    """Append to the tree a section about tests as in the rule's right example, if the rule is about one and the tree
+    has none; return the tree."""
     if not isinstance(tree, nodes.Mapping) or any(text_of(key) in _TESTED for key, _ in tree.pairs):
         return tree
-    pairs: list[tuple[nodes.Node, nodes.Node]] = [(scalar(key), value) for key, value in _pairs(rule.right)]
+    pairs: list[tuple[nodes.Node, nodes.Node]] = [(scalar(key), value) for key, value in _example_pairs(rule.right)]
     content = nodes.Mapping(pairs[:1], 0, 0, 0)
     section = _test_section(rule)
     around: tuple[str, ...] = ()
     if rule.right.startswith("overrides"):
         around = ("overrides", "stimulus-config")
-    if section == "performance-check" and pairs and not _is_named(pairs[0][1]):
+    if section == "performance-check" and pairs and not _is_complete_check(pairs[0][1]):
         around = ("check",)
     for name in around:
         content = nodes.Mapping([(scalar(name), content)], 0, 0, 0)
@@ -497,24 +500,25 @@ def _with_sections(tree: nodes.Node, rule: Rule) -> nodes.Node:
     return tree
 
 
-def _is_named(value: nodes.Node) -> bool:
-    """Return whether the content of a performance check's example is complete: maps of metrics under a name."""
+def _is_complete_check(value: nodes.Node) -> bool:
+    """Return whether a value of the example of a `performance-check` already holds maps of metrics, so that the
+    example's key is the check's name."""
     return isinstance(value, nodes.Mapping) and any(isinstance(inner, nodes.Mapping) for _, inner in value.pairs)
 
 
 def _test_section(rule: Rule) -> str:
-    """Return the section about tests that a rule is about, "" for other rules."""
+    """Return which section about tests a rule is about, recognised by words of its text; "" for other rules."""
     return next((name for name, word in _TESTED.items() if re.search(word, f"{rule.summary} {rule.right}")), "")
 
 
-def _text(tree: nodes.Node) -> str:
-    """Return the text of a tree."""
+def _tree_text(tree: nodes.Node) -> str:
+    """Return a tree as the text of a YAML file."""
     return "\n".join(block(tree)) + "\n"
 
 
-def _section_of(rule: Rule) -> tuple[str, Sequence[str]]:
-    """Return the section of a netlist that a rule's checks read or that it is about, "" for any, and the op types to
-    generate."""
+def _section_and_types(rule: Rule) -> tuple[str, Sequence[str]]:
+    """Return where to look for breaking a rule: the section that its checks read or that it is about, "" for any, and
+    the op types to generate."""
     for section, checks in _SECTIONS.items():
         checks_of_rule = [check for check in checks.all if check.rule is rule]
         if checks_of_rule:
@@ -522,19 +526,20 @@ def _section_of(rule: Rule) -> tuple[str, Sequence[str]]:
             if section == "fused_ops":
                 types = ["fused_op"]
             else:
-                types = _types(kinds)
+                types = _op_types_of(kinds)
             return section, types or GENERATED
     return _test_section(rule), GENERATED
 
 
-def _types(kinds: frozenset[str]) -> list[str]:
-    """Return the op types that the generator has and whose name, family or trait is one of `kinds`."""
+def _op_types_of(kinds: frozenset[str]) -> list[str]:
+    """Return the op types that the generator can draw and whose name, family or trait is in `kinds`; may be empty."""
     op_types = {name: OP_TYPES[name] for name in GENERATED}
     return [name for name, op in op_types.items() if kinds & {name, op.family, *op.traits}]
 
 
-def _pairs(example: str) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield the pairs `key: value` of an example, inner ones too, as key and node."""
+def _example_pairs(example: str) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield each pair `key: value` in an example's text, inner ones too, as key and node; unreadable values are
+    skipped."""
     for key, value in _PAIR.findall(example):
         try:
             yield key.strip("'"), read_any(value.strip())
@@ -542,18 +547,18 @@ def _pairs(example: str) -> Iterator[tuple[str, nodes.Node]]:
             continue
 
 
-def _hints(example: str) -> Mapping[str, list[nodes.Node]]:
-    """Return the values of an example by key, and the tile sizes in it as values of `tile_dim`."""
+def _example_values(example: str) -> Mapping[str, list[nodes.Node]]:
+    """Return the values in an example by key, and its tile sizes (16x32) as values of `tile_dim`; {} for ""."""
     values: dict[str, list[nodes.Node]] = {}
-    for key, value in _pairs(example):
+    for key, value in _example_pairs(example):
         values.setdefault(key, []).append(value)
     for high, wide in _TILE.findall(example):
         values.setdefault("tile_dim", []).append(nodes.Sequence([scalar(high), scalar(wide)], 0, 0, 0))
     return values
 
 
-def _items(example: str) -> Sequence[nodes.Node]:
-    """Return the instructions of an example that is a list of them; none for another example."""
+def _example_instructions(example: str) -> Sequence[nodes.Node]:
+    """Return the instructions of an example that is a list of them; () for any other example."""
     try:
         content = read_any(example)
     except UnreadableError:

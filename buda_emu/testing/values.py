@@ -50,8 +50,8 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
 
 
 def _awkward_block(netlist: Netlist, block: InputBlock, reader: tuple[Op, int] | None, seed: int) -> InputBlock:
-    """Return awkward data for a queue, or the block itself where any other data would be illegal. `reader` is the
-    sparse op that reads the queue, and the operand's number."""
+    """Return the block with awkward data of the same shape, or as it is where any other data would be illegal. `reader`
+    is (the sparse op that reads the queue, the operand's number), None where there is none."""
     queue = netlist.queues[block.queue]
     op, position = reader or (None, -1)
     stream = generator(seed, f"awkward {queue.name}")
@@ -60,15 +60,16 @@ def _awkward_block(netlist: Netlist, block: InputBlock, reader: tuple[Op, int] |
     if block.source != "default" or is_raw(queue.df):
         return block
     if is_integer(queue.df):
-        return replace(block, array=_integers(stream, block.array), source="awkward")
-    values = _floats(stream, queue, block.array.shape, plain=seed % 2 == 0)
+        return replace(block, array=_draw_integers(stream, block.array), source="awkward")
+    values = _draw_floats(stream, queue, block.array.shape, plain=seed % 2 == 0)
     if op is not None and position == 0 and stream.random() < 0.7:
-        values = _one_in_a_row(stream, values)
+        values = _keep_one_in_a_row(stream, values)
     return replace(block, array=values, source="awkward")
 
 
 def _encode_strips(netlist: Netlist, block: InputBlock, op: Op, stream: np.random.Generator) -> InputBlock:
-    """Return an encoding of several strips, or the block unchanged where its tiles have no room for one."""
+    """Return the block with encodings of several strips for the sparse op `op`, or as it is where its tiles have no
+    room."""
     source = netlist.queues.get(op.inputs[1]) or netlist.ops[op.inputs[1]]
     shape = sparse_shape(op, source.blocking.t)
     queue = netlist.queues[block.queue]
@@ -79,17 +80,18 @@ def _encode_strips(netlist: Netlist, block: InputBlock, op: Op, stream: np.rando
     return replace(block, array=np.concatenate(encodings), source="awkward")
 
 
-def _integers(stream: np.random.Generator, array: Values) -> Values:
-    """Draw integers of a range of 2 to 32 bits; a push saturates them to the ends of its format."""
+def _draw_integers(stream: np.random.Generator, array: Values) -> Values:
+    """Draw integers of the shape and type of `array`, up to a bound of 2 to 32 bits; a push saturates them to the
+    format."""
     bound = int(stream.choice([3, 127, 255, 70_000, (1 << 31) - 1]))
     values = stream.integers(-bound, bound, array.shape, endpoint=True)
     is_end = stream.random(array.shape) < 0.02
     return np.where(is_end, stream.choice([0, bound, -bound], array.shape), values).astype(array.dtype)
 
 
-def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *, plain: bool) -> Values:
-    """Draw floats of a kind for a queue, with zeros and special numbers among them now and then; with `plain` none is
-    negative, infinite or NaN."""
+def _draw_floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *, plain: bool) -> Values:
+    """Draw float32 of one kind for a queue, now and then with zeros and special numbers among them; with `plain` none
+    is negative, infinite or NaN."""
     small = FORMATS[queue.df].family == "a"
     values = _KINDS[int(stream.integers(len(_KINDS)))](stream, shape, small)
     values = np.where(stream.random(shape) < stream.choice([0.0, 0.0, 0.0, 0.4]), 0.0, values)
@@ -101,9 +103,9 @@ def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *
         return values.astype(np.float32)
 
 
-def _one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
-    """Set all but one element of each row of a tile to 0; those that remain become one number, mostly 1, or stay
-    unchanged."""
+def _keep_one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
+    """Return float32 `values` with all but one element in each row of a tile set to 0. Those that remain mostly become
+    one number, often 1."""
     *_, rows, cols = values.shape
     width = min(32, cols)
     places = stream.integers(0, width, (rows, cols // width)).repeat(width, axis=1)
@@ -112,52 +114,64 @@ def _one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
     return np.where(mask, alike if stream.random() < 0.7 else values, np.float32(0))
 
 
-def _signs(stream: np.random.Generator, shape: tuple[int, ...]) -> Values:
-    """Draw 1 and -1."""
+def _draw_signs(stream: np.random.Generator, shape: tuple[int, ...]) -> Values:
+    """Draw 1.0 or -1.0 for each element, as likely."""
     return stream.choice([1.0, -1.0], shape)
 
 
-def _close(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
-    """Draw numbers close together, between -2 and 2."""
+def _close_together(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    """Draw numbers between -2 and 2, whose exponents are mostly alike."""
     return stream.uniform(-2.0, 2.0, shape)
 
 
-def _spread(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Draw exponents far apart, so that blocks with a shared exponent and sums lose small numbers."""
+def _far_apart(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
+    """Draw numbers with exponents far apart, so that blocks with a shared exponent and sums lose small ones."""
     low, high = (-12, 8) if small else (-40, 40)
-    return _signs(stream, shape) * 2.0 ** stream.uniform(low, high, shape)
+    return _draw_signs(stream, shape) * 2.0 ** stream.uniform(low, high, shape)
 
 
-def _low(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Draw numbers around the smallest normal one, with subnormal numbers in half of the cases."""
+def _near_smallest(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
+    """Draw numbers around the smallest normal one of the exponent's width, in half of the calls with subnormal ones."""
     least = -126
     if small:
         least = -14
     below = stream.integers(2)
-    return _signs(stream, shape) * 2.0 ** stream.uniform(least - below, least + 1 + below, shape)
+    return _draw_signs(stream, shape) * 2.0 ** stream.uniform(least - below, least + 1 + below, shape)
 
 
-def _high(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Draw numbers up to the largest one, of its exponent or of the last four."""
+def _near_largest(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
+    """Draw numbers near the largest one of the exponent's width: of the last exponent, or of the last four."""
     limit = 128
     if small:
         limit = 16
-    return _signs(stream, shape) * 2.0 ** stream.uniform(limit - stream.choice((1, 4)), limit, shape)
+    return _draw_signs(stream, shape) * 2.0 ** stream.uniform(limit - stream.choice((1, 4)), limit, shape)
 
 
 def _half_way(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
     """Draw powers of two, half of them plus 2^-8 of themselves: products and sums meet the ends of roundings."""
-    return _signs(stream, shape) * 2.0 ** stream.integers(-3, 4, shape) * (1 + stream.integers(0, 2, shape) * 2.0**-8)
+    return (
+        _draw_signs(stream, shape) * 2.0 ** stream.integers(-3, 4, shape) * (1 + stream.integers(0, 2, shape) * 2.0**-8)
+    )
 
 
 def _few_distinct(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
-    """Draw picks of few distinct numbers (_FEW), so that many elements are equal or opposite."""
+    """Draw each element from the few numbers of `_FEW`, so that many are equal or opposite."""
     return stream.choice(_FEW, shape)
 
 
-def _alike(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
-    """Draw one of a few numbers, for all elements."""
+def _all_alike(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    """Draw one number of `_FEW` and give it to all elements."""
     return np.full(shape, stream.choice(_FEW))
 
 
-_KINDS: Final[tuple[_Kind, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few_distinct, _alike)
+_KINDS: Final[tuple[_Kind, ...]] = (
+    _close_together,
+    _close_together,
+    _far_apart,
+    _far_apart,
+    _near_smallest,
+    _near_largest,
+    _half_way,
+    _few_distinct,
+    _all_alike,
+)

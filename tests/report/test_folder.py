@@ -59,7 +59,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_big_runs_have_details_of_what_did_not_pass_first(monkeypatch, tmp_path):
-    size = len(testing.pack_part(testing._page_case(finished_run().cases[2], None, 0.99)))
+    size = len(testing.pack_part(testing._case_part(finished_run().cases[2], None, 0.99)))
     monkeypatch.setattr(testing, "MOST_BYTES", 1.5 * size)
     write_report(finished_run(), tmp_path)
     page = unpack_page(tmp_path / "report.html")
@@ -92,6 +92,6 @@ def test_pictures_of_big_netlists_show_the_epoch_of_the_bad_op(monkeypatch, root
     monkeypatch.setattr(folder, "MOST_PANELS", 1)
     monkeypatch.chdir(root)
     monkeypatch.setattr("buda_emu.report.test_report.grid_svg", lambda _netlist, **kwargs: str(kwargs["epochs"]))
-    found = folder._picture(finished_run().cases[0], "")
+    found = folder._draw_netlist(finished_run().cases[0], "")
     assert found.svg == "[0]"
     assert found.note.startswith("The first epochs, this part of 2 graphs; the whole: buda-emu graph netlists/")

@@ -10,7 +10,7 @@ from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.formats import is_integer
 from buda_emu.testing import Budget, awkward_inputs, generate
-from buda_emu.testing.values import _high, _low, _spread
+from buda_emu.testing.values import _far_apart, _near_largest, _near_smallest
 
 SEEDS = range(40)
 
@@ -75,12 +75,12 @@ def test_the_others_have(what, is_it):
 @pytest.mark.parametrize(
     ("kind", "small", "least", "most"),
     [
-        (_spread, False, -40, 40),
-        (_spread, True, -12, 8),
-        (_low, False, -127, -124),
-        (_low, True, -15, -12),
-        (_high, False, 124, 128),
-        (_high, True, 12, 16),
+        (_far_apart, False, -40, 40),
+        (_far_apart, True, -12, 8),
+        (_near_smallest, False, -127, -124),
+        (_near_smallest, True, -15, -12),
+        (_near_largest, False, 124, 128),
+        (_near_largest, True, 12, 16),
     ],
 )
 def test_exponents_reach_from_end_to_end_and_no_further(kind, small, least, most):

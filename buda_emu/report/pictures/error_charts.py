@@ -49,7 +49,8 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
     for row in range(rows):
         for col in range(cols):
             value = values[row][col]
-            tip = f"tile [{_tile_numbers(row, detail.cell[0])}, {_tile_numbers(col, detail.cell[1])}]: max error {_error_text(value)}"
+            tiles = f"{_tile_numbers(row, detail.cell[0])}, {_tile_numbers(col, detail.cell[1])}"
+            tip = f"tile [{tiles}]: max error {_error_text(value)}"
             box = _square_attributes(left + col * side, top + row * side, side)
             parts.append(f"<rect {shades.attributes(value)} {box}><title>{clean(tip)}</title></rect>")
     parts += [

@@ -102,8 +102,8 @@ def _error_sentences(op: OpNumerics) -> Iterator[str]:
     own_rms = own_error(op)
     if op.operands and total >= max(WORTH_REPAIRING, _GROWS * op.operands, _GROWS * own_rms):
         yield (
-            f"op {op.name}: the error of its operands, {_error_text(op.operands)}, becomes {_error_text(total)}: its terms "
-            "cancel, or its function is steep"
+            f"op {op.name}: the error of its operands, {_error_text(op.operands)}, becomes {_error_text(total)}: "
+            "its terms cancel, or its function is steep"
         )
     spread = op.total.spread
     has_low_pcc = op.total.pcc is None or op.total.pcc < _LOW_PCC

@@ -202,7 +202,8 @@ def _overall_sentence(run: PerfRun) -> str:
     """Return the sentence on how many inputs the whole run takes, and how fast."""
     figures = f"{number(run.overall_inputs_per_second)} inputs per second, {whole(run.overall_cycles_per_input)}"
     counted = "all epochs, loading and the host link counted"
-    return f"{plural(run.inputs, 'input')} in {_milliseconds_text(run.overall_seconds)}: {figures} cycles per input; {counted}"
+    duration = _milliseconds_text(run.overall_seconds)
+    return f"{plural(run.inputs, 'input')} in {duration}: {figures} cycles per input; {counted}"
 
 
 def _uncertainty_sentence(epoch: "EpochReport", intervals: EpochIntervals) -> str:

@@ -58,7 +58,8 @@ STRUCTURE: Final = (
 
 @cache
 def lists() -> Mapping[str, tuple[str, ...]]:
-    """Return the names of all features by subject. Features that the reference refuses are left out."""
+    """Return the names of all features of the language that a netlist can exercise, by subject. Features that the
+    reference refuses are left out."""
     running = [op for op in OP_TYPES.values() if op.runs and OP_TYPES.is_own(op.name)]
     multiplying = [op.name for op in running if op.has("multiplies")]
     return {
@@ -79,7 +80,8 @@ def lists() -> Mapping[str, tuple[str, ...]]:
 
 
 def _attribute_names(op_types: Iterable[OpType]) -> Iterator[str]:
-    """Yield `OP ATTRIBUTE`, or `OP ATTRIBUTE=WORD` for each word, for attributes with a meaning on an op type."""
+    """Yield the features of attributes of these op types: `OP ATTRIBUTE`, or `OP ATTRIBUTE=WORD` for each word of an
+    attribute that has words, if the attribute has a meaning on the op type."""
     for op in op_types:
         for name, spec in ATTRIBUTES.items():
             without_effect = spec.everywhere and not spec.has_effect
@@ -118,16 +120,16 @@ def features(netlist: Netlist) -> dict[str, frozenset[str]]:
     return {subject: frozenset(find(netlist)) & frozenset(names[subject]) for subject, find in _FINDERS.items()}
 
 
-def _ops(netlist: Netlist) -> Iterator[Op]:
+def _all_ops(netlist: Netlist) -> Iterator[Op]:
     """Yield all ops of a netlist, graph by graph."""
     for graph in netlist.graphs.values():
         yield from graph.ops
 
 
-def _attributes(netlist: Netlist) -> Iterator[str]:
-    """Yield, for each attribute that an op of the netlist states, op type and attribute, with the word where it has
-    words."""
-    for op in _ops(netlist):
+def _attribute_features(netlist: Netlist) -> Iterator[str]:
+    """Yield `OP ATTRIBUTE`, or `OP ATTRIBUTE=WORD` for an attribute with words, for each attribute that an op of the
+    netlist states."""
+    for op in _all_ops(netlist):
         for name in op.attributes.given:
             value = getattr(op.attributes, name)
             if ATTRIBUTES[name].words and name != "sfpu_op":
@@ -136,9 +138,9 @@ def _attributes(netlist: Netlist) -> Iterator[str]:
                 yield f"{op.type} {name}"
 
 
-def _fidelities(netlist: Netlist) -> Iterator[str]:
-    """Yield op type and fidelity of each op; all HiFi2 are one."""
-    for op in _ops(netlist):
+def _fidelity_features(netlist: Netlist) -> Iterator[str]:
+    """Yield `OP FIDELITY` for each op; all variants of HiFi2 count as HiFi2."""
+    for op in _all_ops(netlist):
         if op.math_fidelity.startswith("HiFi2"):
             word = "HiFi2"
         else:
@@ -146,29 +148,29 @@ def _fidelities(netlist: Netlist) -> Iterator[str]:
         yield f"{op.type} {word}"
 
 
-def _tms(netlist: Netlist) -> Iterator[str]:
-    """Yield each TM of ops, sub-ops and queues, and the padding and unpadding of operands."""
-    for op in _ops(netlist):
-        yield from map(_tm, chain.from_iterable(op.input_tms))
+def _tm_features(netlist: Netlist) -> Iterator[str]:
+    """Yield the names of TMs of ops, sub-ops and queues, and of the padding and unpadding of operands."""
+    for op in _all_ops(netlist):
+        yield from map(_tm_feature, chain.from_iterable(op.input_tms))
         yield from ("input pad" for pad in op.input_pad if pad != _NO_PAD)
         yield from ("input unpad" for pad in op.input_unpad if pad != _NO_PAD)
     for fused in netlist.fused_ops.values():
         for step in chain.from_iterable(fused.schedules):
-            yield from map(_tm, chain.from_iterable(step.input_tms))
+            yield from map(_tm_feature, chain.from_iterable(step.input_tms))
     if any(queue.input_tms for queue in netlist.queues.values()):
         yield "on a queue"
 
 
-def _tm(tm: Tm) -> str:
-    """Return the feature of a TM: its name, of a broadcast with the axis."""
+def _tm_feature(tm: Tm) -> str:
+    """Return the name of the feature that a TM is: its own name, for a broadcast with the axis."""
     if tm.name in ("broadcast", "tile_broadcast"):
         return f"{tm.name} {tm.args[0]}"
     return tm.name
 
 
-def _grids(netlist: Netlist) -> Iterator[str]:
-    """Yield the form of each op's grid of cores, and whether it is transposed."""
-    for op in _ops(netlist):
+def _grid_features(netlist: Netlist) -> Iterator[str]:
+    """Yield for each op the name of the form of its grid of cores (such as "row"), and "transposed" if it is."""
+    for op in _all_ops(netlist):
         rows, cols = op.blocking.grid_size
         yield {(True, True): "one core", (True, False): "row", (False, True): "column"}.get(
             (rows == 1, cols == 1), "rectangle"
@@ -177,8 +179,8 @@ def _grids(netlist: Netlist) -> Iterator[str]:
             yield "transposed"
 
 
-def _instructions(netlist: Netlist) -> Iterator[str]:
-    """Yield the instructions of all programs; a loop inside of another one is a feature of its own."""
+def _instruction_features(netlist: Netlist) -> Iterator[str]:
+    """Yield the names of the instructions of all programs; a loop inside of a loop has a name of its own."""
     for program in netlist.programs.values():
         depth = 0
         for step in program.instructions:
@@ -202,18 +204,19 @@ def _instructions(netlist: Netlist) -> Iterator[str]:
                     yield "deallocate_queue"
 
 
-def _settings(netlist: Netlist) -> Iterator[str]:
-    """Yield the features of the queue settings of all executes."""
+def _queue_setting_features(netlist: Netlist) -> Iterator[str]:
+    """Yield the names of features that the queue settings of all executes have."""
     for program in netlist.programs.values():
         for step in program.instructions:
             if isinstance(step, Execute):
                 for setting in step.queue_settings:
-                    yield from _setting(setting, netlist.queues.get(setting.queue))
+                    yield from _features_of_setting(setting, netlist.queues.get(setting.queue))
 
 
-def _setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
-    """Yield the flags of queue settings that are set, the kind of their pointers, and the increments that differ from
-    the defaults. `queue` is None where the netlist does not have it."""
+def _features_of_setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
+    """Yield the names of features that the settings of one queue in an execute have: flags that are set, "variable
+    pointer" or "literal pointer", and increments of pointers that differ from the default (1, 0, 1 for a queue, 0 for a
+    ram). `queue` is None where the netlist does not have it."""
     for name in ("prologue", "epilogue", "zero", "read_only"):
         if getattr(setting, name).lower() not in ("false", "0", ""):
             yield name
@@ -229,12 +232,13 @@ def _setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
             yield name
 
 
-def _queues(netlist: Netlist) -> Iterator[str]:
-    """Yield the features of each queue and ram, then those of several together and of the pointers' program."""
-    read = set(chain.from_iterable(op.inputs for op in _ops(netlist)))
+def _queue_features(netlist: Netlist) -> Iterator[str]:
+    """Yield the names of features of each queue and ram, then "several views" if rams share memory, and "wraps" if a
+    program wraps pointers."""
+    read = set(chain.from_iterable(op.inputs for op in _all_ops(netlist)))
     views: Counter[tuple[object, ...]] = Counter()
     for queue in netlist.queues.values():
-        yield from _queue(queue, read)
+        yield from _features_of_queue(queue, read)
         if queue.is_ram:
             views[queue.target_device, queue.loc, queue.buffers] += 1
     if any(count > 1 for count in views.values()):
@@ -244,9 +248,9 @@ def _queues(netlist: Netlist) -> Iterator[str]:
         yield "wraps"
 
 
-def _queue(queue: Queue, read: set[str]) -> Iterator[str]:
-    """Yield the features of one queue or ram; `read` are the names that ops read."""
-    yield _writer(queue, read)
+def _features_of_queue(queue: Queue, read: set[str]) -> Iterator[str]:
+    """Yield the names of features of one queue or ram; `read` has the names of all queues and ops that ops read."""
+    yield _writer_feature(queue, read)
     if queue.loc == "host":
         yield "in host memory"
     if queue.layout == "flat":
@@ -257,8 +261,9 @@ def _queue(queue: Queue, read: set[str]) -> Iterator[str]:
     yield f"tile {high}x{wide}"
 
 
-def _writer(queue: Queue, read: set[str]) -> str:
-    """Return the feature that names who writes a queue or a ram."""
+def _writer_feature(queue: Queue, read: set[str]) -> str:
+    """Return the name of the feature that says who writes a queue or ram and, for a queue that an op writes, whether
+    ops read it."""
     if queue.is_ram:
         if queue.host_fed:
             return "ram of the host"
@@ -270,36 +275,36 @@ def _writer(queue: Queue, read: set[str]) -> str:
     return "of an op"
 
 
-def _structure(netlist: Netlist) -> Iterator[str]:
-    """Yield the features that concern the netlist as a whole, and kinds of ops that change its structure."""
+def _structure_features(netlist: Netlist) -> Iterator[str]:
+    """Yield the names of features of the netlist as a whole."""
     conditions: Mapping[str, bool] = {
         "several graphs": len(netlist.graphs) > 1,
         "several programs": len(netlist.programs) > 1,
         "several chips": len({graph.target_device for graph in netlist.graphs.values()}) > 1,
-        "graph on a list of chips": any(op.name != op.written_name for op in _ops(netlist)),
+        "graph on a list of chips": any(op.name != op.written_name for op in _all_ops(netlist)),
         "temporal graph": any(len(temporal.graphs) > 1 for temporal in netlist.temporal_graphs),
-        "fused op": any(op.has("sub-ops") for op in _ops(netlist)),
+        "fused op": any(op.has("sub-ops") for op in _all_ops(netlist)),
         "fused op of several schedules": any(len(fused.schedules) > 1 for fused in netlist.fused_ops.values()),
-        "gradient op": any(op.gradient_op for op in _ops(netlist)),
-        "untilized output": any(op.untilize_output for op in _ops(netlist)),
+        "gradient op": any(op.gradient_op for op in _all_ops(netlist)),
+        "untilized output": any(op.untilize_output for op in _all_ops(netlist)),
         "several inputs of an epoch": any(graph.input_count > 1 for graph in netlist.graphs.values()),
     }
     yield from (name for name, holds in conditions.items() if holds)
 
 
 _FINDERS: Final[Mapping[str, Callable[[Netlist], Iterator[str]]]] = {
-    "op types": lambda netlist: (op.type for op in _ops(netlist)),
-    "attributes": _attributes,
-    "results in a format": lambda netlist: (op.out_df for op in _ops(netlist)),
-    "operands in a format": lambda netlist: chain.from_iterable(op.in_df for op in _ops(netlist)),
+    "op types": lambda netlist: (op.type for op in _all_ops(netlist)),
+    "attributes": _attribute_features,
+    "results in a format": lambda netlist: (op.out_df for op in _all_ops(netlist)),
+    "operands in a format": lambda netlist: chain.from_iterable(op.in_df for op in _all_ops(netlist)),
     "queues in a format": lambda netlist: (queue.df for queue in netlist.queues.values()),
-    "fidelities": _fidelities,
-    "TMs": _tms,
-    "grids": _grids,
-    "instructions": _instructions,
-    "queue settings": _settings,
-    "queues": _queues,
-    "structure": _structure,
+    "fidelities": _fidelity_features,
+    "TMs": _tm_features,
+    "grids": _grid_features,
+    "instructions": _instruction_features,
+    "queue settings": _queue_setting_features,
+    "queues": _queue_features,
+    "structure": _structure_features,
     "op types in fused ops": lambda netlist: _step_types(netlist),
 }
 """Functions that find the features of a netlist by subject; op types of other packages are in no list."""
@@ -313,7 +318,8 @@ def _step_types(netlist: Netlist) -> Iterator[str]:
 
 @cache
 def asked_of_objects() -> tuple[str, ...]:
-    """Return the ids of the rules that are asked of objects; the others are found where something is read or made."""
+    """Return the ids of the rules that the checker tests on objects of a netlist, so that it is known which of them a
+    netlist passes; the other rules are found broken while something is read or made."""
     return tuple(sorted({check.rule.id for check in chain.from_iterable(kind.all for kind in registry.EVERY_KIND)}))
 
 
@@ -324,8 +330,8 @@ def found_by_check() -> tuple[str, ...]:
 
 
 def outcomes(text: bytes, path: str, arch: str | None) -> Mapping[str, tuple[str, ...]]:
-    """Return the rules that the text of a netlist passes ("rules passed"), and those that it breaks ("rules broken");
-    others do not apply. `path` is the name in findings."""
+    """Check the text of a netlist. Return the ids of the rules that were tested and hold ("rules passed"), and of those
+    that it breaks ("rules broken"). `path` is the name in findings."""
     asked: set[str] = set()
     try:
         arch_name = None

@@ -51,12 +51,12 @@ class Coverage:
     examples: dict[str, dict[str, Example]] = field(default_factory=lambda: {name: {} for name in every_list()})
 
     def add(self, netlist: Netlist) -> list[str]:
-        """Count the features of one more netlist; return the names that no netlist before it had, as `list: name`."""
+        """Count the features of one more netlist; return the names that no netlist before had, as `list: name`."""
         return self.count(features(netlist))
 
     def count(self, exercised: Mapping[str, Collection[str]], netlist: str = "") -> list[str]:
-        """Count what one more netlist exercises, names by list; return the names that none before it had, as `list:
-        name`. `netlist` is its path from the folder of the coverage file."""
+        """Count what one more netlist exercises, given as names by list; return the names that no netlist before had,
+        as `list: name`. `netlist` is its path from the folder of the coverage file, "" if it is to be no example."""
         new: list[str] = []
         self.netlists += 1
         example = Example(netlist, sum(map(len, exercised.values())))
@@ -71,14 +71,14 @@ class Coverage:
         return new
 
     def _keep_simplest(self, subject: str, examples: Mapping[str, Example]) -> None:
-        """Keep those of further examples of names of a list that exercise fewer names than the ones before."""
+        """Take over those examples of names of a list that exercise fewer names than the present example."""
         simplest = self.examples[subject]
         for name, example in examples.items():
             if name not in simplest or example.names < simplest[name].names:
                 simplest[name] = example
 
     def merge(self, other: "Coverage") -> None:
-        """Add the counts of netlists that were tested elsewhere."""
+        """Add the counts and examples of another coverage, of netlists that were tested elsewhere."""
         self.netlists += other.netlists
         for subject, other_counts in other.counts.items():
             counts = self.counts[subject]
@@ -130,22 +130,22 @@ def coverage_of(netlists: Iterable[Netlist]) -> Coverage:
 
 
 def read(path: "str | PathLike[str]") -> Coverage:
-    """Read a coverage that `as_json` was written to. Raises HostError for another file, or one of another version."""
+    """Read the file of a coverage. Raises HostError for a file with other content, or of another version."""
     content = read_object(read_whole(path, 16), os.fspath(path), _CONTENT, _FIX)
     version = content.get("schema_version")
     if "counts" in content and version != RESULT_VERSION:
         raise HostError(f"{path}: schema version {version}, this version reads {RESULT_VERSION}")
     try:
-        netlists = _natural(content.get("netlists"), "netlists", 1 << 53)
+        netlists = _require_natural(content.get("netlists"), "netlists", 1 << 53)
         coverage = Coverage(netlists)
-        for subject, names in _object(content.get("counts"), "counts").items():
+        for subject, names in _require_object(content.get("counts"), "counts").items():
             if subject not in coverage.counts:
                 raise ValueError(f"this version has no list {subject!r}")
-            coverage.counts[subject] = _counts(names, subject, netlists)
-        for subject, names in _object(content.get("examples", {}), "examples").items():  # added later
+            coverage.counts[subject] = _read_counts(names, subject, netlists)
+        for subject, names in _require_object(content.get("examples", {}), "examples").items():  # added later
             if subject not in coverage.counts:
                 raise ValueError(f"this version has no list {subject!r}")
-            coverage.examples[subject] = _examples(names, subject, coverage.counts[subject])
+            coverage.examples[subject] = _read_examples(names, subject, coverage.counts[subject])
     except ValueError as error:
         raise HostError(f"{path}: not {_CONTENT}: {error}: {_FIX}") from None
     return coverage
@@ -155,42 +155,43 @@ _CONTENT: Final = "a coverage that this version's `test --coverage` wrote"
 _FIX: Final = "write it again"
 
 
-def _counts(names: Any, subject: str, netlists: int) -> dict[str, int]:
+def _read_counts(names: Any, subject: str, netlists: int) -> dict[str, int]:
     """Read the counts of one list, each from 1 to the number of netlists. Raises ValueError for other content: counts
     made with other lists cannot be merged."""
     legal_names = every_list()[subject]
     counts: dict[str, int] = {}
-    for name, count in _object(names, f"counts of {subject}").items():
+    for name, count in _require_object(names, f"counts of {subject}").items():
         if name not in legal_names:
             raise ValueError(f"this version has no {name!r} in the list {subject!r}")
-        counts[name] = _natural(count, f"the count of {subject}: {name}", netlists)
+        counts[name] = _require_natural(count, f"the count of {subject}: {name}", netlists)
         if not counts[name]:
             raise ValueError(f"the count of {subject}: {name} is 0")
     return counts
 
 
-def _examples(names: Any, subject: str, counts: Mapping[str, int]) -> dict[str, Example]:
+def _read_examples(names: Any, subject: str, counts: Mapping[str, int]) -> dict[str, Example]:
     """Read the examples of one list, which are netlists of names that are counted. Raises ValueError for other
     content."""
     examples: dict[str, Example] = {}
-    for name, entry in _object(names, f"examples of {subject}").items():
+    for name, entry in _require_object(names, f"examples of {subject}").items():
         place = f"the example of {subject}: {name}"
-        netlist = _object(entry, place).get("netlist")
+        netlist = _require_object(entry, place).get("netlist")
         if name not in counts or not isinstance(netlist, str):
             raise ValueError(f"{place}: no netlist of a name that is counted")
-        examples[name] = Example(netlist, _natural(_object(entry, place).get("names"), place, 1 << 53))
+        examples[name] = Example(netlist, _require_natural(_require_object(entry, place).get("names"), place, 1 << 53))
     return examples
 
 
-def _natural(value: Any, name: str, maximum: int) -> int:
-    """Return a value if it is an integer from 0 to `maximum`. Raises ValueError with `name` otherwise."""
+def _require_natural(value: Any, name: str, maximum: int) -> int:
+    """Return a value that must be an integer from 0 to `maximum`. Raises ValueError, with `name`, for any other
+    value."""
     if type(value) is not int or not 0 <= value <= maximum:
         raise ValueError(f"{name}: not a number from 0 to {maximum}")
     return value
 
 
-def _object(value: Any, name: str) -> dict[str, Any]:
-    """Return a value if it is an object of JSON. Raises ValueError with `name` otherwise."""
+def _require_object(value: Any, name: str) -> dict[str, Any]:
+    """Return a value that must be a JSON object. Raises ValueError, with `name`, for any other value."""
     if not isinstance(value, dict):
         raise ValueError(f"{name}: not an object")
     return cast("dict[str, Any]", value)

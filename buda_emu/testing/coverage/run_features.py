@@ -51,23 +51,23 @@ class Noting(Listener):
         """The slot of the last read by queue."""
         self._written: set[tuple[str, int]] = set()
         emulator.add_listener(self)
-        emulator.record(self._chunk, self._units() if emulator.precision == "device" else None)
+        emulator.record(self._record_chunk, self._recording_units() if emulator.precision == "device" else None)
 
-    def _units(self) -> "partial[KernelUnits]":
-        """Return what makes the units of a core that record their steps here."""
+    def _recording_units(self) -> "partial[KernelUnits]":
+        """Return the function that makes units of a core which record their steps in `steps`."""
         return partial(NotingUnits, steps=self.steps)
 
     @property
     def exercised_features(self) -> dict[str, tuple[str, ...]]:
-        """The names that the run exercised, by list."""
+        """The names that the runs have exercised, by list."""
         return {"queues and rams": tuple(sorted(self.events)), "device steps": tuple(sorted(self.steps))}
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
-        """Note that an epoch runs: pops are now those of its ops."""
+        """Remember that an epoch runs, so that pops count as those of its ops."""
         self._in_epoch = True
 
     def epoch_end(self, graphs: tuple[str, ...]) -> None:  # noqa: ARG002
-        """Note that no epoch runs: pops are now those of pointer settings."""
+        """Remember that no epoch runs, so that pops count as those of pointer settings."""
         self._in_epoch = False
 
     def queue_push(self, queue: str, slot: int) -> None:
@@ -79,14 +79,14 @@ class Noting(Listener):
         last = self._pushed.get(queue, -1)
         self._pushed[queue] = slot
         if isinstance(channel, Fifo):
-            self._note(
+            self._record(
                 "queue: push by " + by, ("queue: full", channel.ring.full), ("queue: write pointer wraps", slot < last)
             )
             return
         again = (queue, slot) in self._written
         self._written.add((queue, slot))
         wraps = _wraps(last, slot, channel.global_wrptr_autoinc, channel.entries)
-        self._note(
+        self._record(
             "ram: write by " + by, ("ram: write pointer wraps", wraps), ("ram: an entry is written again", again)
         )
 
@@ -97,37 +97,37 @@ class Noting(Listener):
         by = "a pointer setting"
         if self._in_epoch:
             by = "global_rdptr_autoinc"
-        self._note("queue: pop by " + by, ("queue: empty again", empty))
+        self._record("queue: pop by " + by, ("queue: empty again", empty))
 
-    def _chunk(self, plan: Plan, chunk: Chunk) -> None:  # noqa: ARG002
-        """Record the reads of inputs that are about to run, after their pointers moved."""
-        self._note("", ("inputs together", chunk.inputs > 1))
+    def _record_chunk(self, plan: Plan, chunk: Chunk) -> None:  # noqa: ARG002
+        """Record the slots that inputs which are about to run together read, after their pointers have moved."""
+        self._record("", ("inputs together", chunk.inputs > 1))
         for queue, slots in chunk.reads.items():
             channel = self._emulator.channels[queue]
             for slot in slots:
-                self._reads(queue, channel, slot)
+                self._record_read(queue, channel, slot)
             rewritten = isinstance(channel, Ram) and bool(set(slots) & set(chunk.writes.get(queue, ())))
-            self._note("", ("ram: read and written by one input", rewritten))
+            self._record("", ("ram: read and written by one input", rewritten))
 
-    def _reads(self, queue: str, channel: Fifo | Ram, slot: int) -> None:
+    def _record_read(self, queue: str, channel: Fifo | Ram, slot: int) -> None:
         """Record the read of one slot: whether the pointer wraps, or an entry is read again."""
         last = self._read.get(queue, -1)
         self._read[queue] = slot
         if isinstance(channel, Fifo):
             wraps = _wraps(last, slot, channel.rd_ptr_autoinc, channel.ring.entries)
-            self._note("", ("queue: read pointer wraps", wraps), ("queue: an entry is read again", slot == last))
+            self._record("", ("queue: read pointer wraps", wraps), ("queue: an entry is read again", slot == last))
         else:
             wraps = _wraps(last, slot, channel.global_rdptr_autoinc, channel.entries)
-            self._note("", ("ram: read pointer wraps", wraps))
+            self._record("", ("ram: read pointer wraps", wraps))
 
-    def _note(self, always: str, *events: tuple[str, bool]) -> None:
-        """Record the event `always`, unless it is "", and those of the others that happened."""
+    def _record(self, always: str, *events: tuple[str, bool]) -> None:
+        """Record the event `always`, unless it is "", and those of the `events` that are paired with True."""
         self.events.update(name for name, happened in ((always, bool(always)), *events) if happened)
 
 
 def _wraps(last: int, slot: int, step: int, entries: int) -> bool:
-    """Return whether a pointer went beyond the last slot by its own step: a pointer that was set back has another
-    distance."""
+    """Return whether a pointer moved from slot `last` past the end of `entries` slots to `slot` by its own step; a
+    pointer that was set back has moved by another distance."""
     return slot < last and (slot - last) % entries == max(step, 1) % entries
 
 
@@ -149,21 +149,21 @@ def device_steps() -> tuple[str, ...]:
     """Return all steps that a netlist can reach: steps of units, functions of the vector unit, and the conversions of
     formats into registers and out of Dst that a core has."""
     functions = (f"function {name}" for name in FUNCTIONS)
-    return (*_STEPS, *functions, *dict.fromkeys((*_unpacks(), *_packs())))
+    return (*_STEPS, *functions, *dict.fromkeys((*_unpack_steps(), *_pack_steps())))
 
 
-def _unpacks() -> list[str]:
-    """Return the unpacks of each format to the registers that it may be unpacked to."""
+def _unpack_steps() -> list[str]:
+    """Return the names of the steps that unpack each format to the registers that it may be unpacked to."""
     steps: list[str] = []
     for df in _FORMATS:
         for acc in ("", "Float32", "Int32"):
             for between in ("Float16", "Float16_b"):
-                steps.append(_unpack(df, op_registers((df,), between, between, acc, "blackhole").inputs[0]))
+                steps.append(_unpack_step(df, op_registers((df,), between, between, acc, "blackhole").inputs[0]))
     return steps
 
 
-def _packs() -> list[str]:
-    """Return the packs of each mode of Dst to the formats that some core packs it to."""
+def _pack_steps() -> list[str]:
+    """Return the names of the steps that pack each mode of Dst to the formats that some core packs it to."""
     steps: list[str] = []
     for core in _CORES:
         for mode in _MODES:
@@ -172,16 +172,16 @@ def _packs() -> list[str]:
                     intermediate(mode, df, mode == "int32", core)
                 except UnsupportedError:
                     continue
-                steps.append(_pack(mode, df))
+                steps.append(_pack_step(mode, df))
     return steps
 
 
-def _unpack(df: str, register: str) -> str:
+def _unpack_step(df: str, register: str) -> str:
     """Return the name of the step that unpacks a format to a register."""
     return f"unpack {df} to {register}"
 
 
-def _pack(mode: DstMode, df: str) -> str:
+def _pack_step(mode: DstMode, df: str) -> str:
     """Return the name of the step that packs a mode of Dst to a format."""
     return f"pack {mode} to {df}"
 
@@ -197,17 +197,17 @@ class NotingUnits(KernelUnits):
         these."""
         words = KernelUnits.halves(self, tiles, register, parallel)
         if words is not None:
-            self.steps.update(("halves", _unpack(tiles.df, register)))
+            self.steps.update(("halves", _unpack_step(tiles.df, register)))
         return words
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """Record the conversion of the tiles' format to the register's."""
-        self.steps.add(_unpack(tiles.df, register))
+        """Record the conversion of the tiles' format to the register's, and do it."""
+        self.steps.add(_unpack_step(tiles.df, register))
         return KernelUnits.unpack(self, tiles, register, out)
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
         """Record a copy of an operand to Dst, and do it."""
-        self._note("copy to Dst", register)
+        self._record("copy to Dst", register)
         return KernelUnits.copy(self, words, register, mode)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
@@ -217,7 +217,7 @@ class NotingUnits(KernelUnits):
             step = "subtract"
         if dst is not None:
             step = "add onto Dst"
-        self._note(step, register)
+        self._record(step, register)
         return KernelUnits.add(self, a, b, register, mode, subtract, dst)
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -231,12 +231,12 @@ class NotingUnits(KernelUnits):
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         """Record a multiplication, onto Dst where it adds to what is there, and do it."""
         integer = REGISTERS[register] is None
-        self._note("multiply" if dst is None or integer else "multiply onto Dst", register)
+        self._record("multiply" if dst is None or integer else "multiply onto Dst", register)
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
         """Record a product, in blocks where it spills partial sums, and do it."""
-        self._note("matmul" if block.spill is None else "matmul in blocks", block.operands[0].register)
+        self._record("matmul" if block.spill is None else "matmul in blocks", block.operands[0].register)
         KernelUnits.matmul(self, dst, items, block)
 
     def picker(
@@ -244,19 +244,21 @@ class NotingUnits(KernelUnits):
     ) -> Callable[[U32, int, int], None] | None:
         """Record that an identity matmul is computed line by line in Dst, and return the function that does so; None
         where tiles have to be multiplied."""
-        return self._picks("pick lines", picking, KernelUnits.picker(self, picking, fidelity, mode, spill))
+        return self._record_picker("pick lines", picking, KernelUnits.picker(self, picking, fidelity, mode, spill))
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
         """Record that an identity matmul is computed line by line in L1, and return the function that does so; None
         where tiles have to be multiplied."""
-        return self._picks("pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df))
+        return self._record_picker(
+            "pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df)
+        )
 
-    def _picks(self, step: str, picking: Picking, picker: Any) -> Any:
-        """Record the step unless there is no kernel for it (`picker` is None), and return the kernel."""
+    def _record_picker(self, step: str, picking: Picking, picker: Any) -> Any:
+        """Record the step if there is a kernel for it (`picker` is not None), and return `picker`."""
         if picker is not None:
-            self.steps.update((step, _unpack(picking.source.df, picking.register)))
+            self.steps.update((step, _unpack_step(picking.source.df, picking.register)))
         return picker
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
@@ -275,8 +277,8 @@ class NotingUnits(KernelUnits):
         return KernelUnits.to_src(self, dst, mode, register)
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """Record the conversion of Dst to the packed format, and a relu in the packer."""
-        self.steps.add(_pack(to.mode, to.df))
+        """Record the conversion of Dst to the packed format, and a relu in the packer, and do it."""
+        self.steps.add(_pack_step(to.mode, to.df))
         if to.relu:
             self.steps.add(f"relu {'max' if to.relu == RELU_MODES['max'] else 'min'} in the packer")
         return KernelUnits.pack(self, dst, to, out)
@@ -291,6 +293,6 @@ class NotingUnits(KernelUnits):
         self.steps.add("add in L1")
         return KernelUnits.add_in_l1(self, old, new)
 
-    def _note(self, step: str, register: str) -> None:
-        """Add a step to `steps`, as an integer step where the register holds integers."""
+    def _record(self, step: str, register: str) -> None:
+        """Add a step to `steps`, by the name of the integer step if the register holds integers."""
         self.steps.add(f"integer {step}" if REGISTERS[register] is None else step)

@@ -9,7 +9,8 @@ from buda_emu.testing.generator.operands import draw_formats, draw_operand, oper
 
 
 def quantization(draft: NetlistDraft, op_type: str) -> None:
-    """Add one of the three ops of the quantization family. Raises NoRoomError on grayskull."""
+    """Add one of the three ops of the quantization family, with drawn operands, to the open graph. Raises NoRoomError
+    on grayskull, or if it does not fit."""
     if draft.arch.name == "grayskull":
         raise NoRoomError
     draw = draft.draw
@@ -28,7 +29,7 @@ def quantization(draft: NetlistDraft, op_type: str) -> None:
 
 def conversion(draft: NetlistDraft, op_type: str) -> None:
     """Add a copy of Float32 to any format through any Dst: to integers, opaque words, other floats, or as integers.
-    Raises NoRoomError on grayskull and for tiles that are not full."""
+    Raises NoRoomError on grayskull, for tiles that are not full, or if it does not fit."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
     draw = draft.draw
@@ -45,8 +46,8 @@ def conversion(draft: NetlistDraft, op_type: str) -> None:
 
 
 def elementwise(draft: NetlistDraft, op_type: str) -> None:
-    """Add a copy or arithmetic of integers, or of opaque words where the op only copies. Raises NoRoomError on
-    grayskull and for tiles that are not full."""
+    """Add a copy or arithmetic of integers, or of opaque words if the op only copies. Raises NoRoomError on grayskull,
+    for tiles that are not full, or if it does not fit."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
     draw = draft.draw
@@ -63,13 +64,14 @@ def elementwise(draft: NetlistDraft, op_type: str) -> None:
 
 
 def unary(draft: NetlistDraft, op_type: str) -> None:
-    """Add a function of one operand, or a copy."""
+    """Add an op with one operand, a function or a copy, now and then one on integers or a conversion. Raises
+    NoRoomError if it does not fit."""
     declared = OP_TYPES[op_type]
     if declared.has("Int32 sums of floats") and draft.draw.sometimes(4, "conversion"):
         return conversion(draft, op_type)
     if not declared.has("vector unit") and draft.draw.sometimes(12, "integers"):
         return elementwise(draft, op_type)
-    gradient = _may_sum(draft, declared)
+    gradient = _draw_gradient(draft, declared)
     formats = draw_formats(draft, gradient=gradient)
     shape = any_shape(draft)
     source = draw_operand(
@@ -79,16 +81,16 @@ def unary(draft: NetlistDraft, op_type: str) -> None:
         transposed=declared.transposed == 0,
         positive=declared.has("takes positive numbers"),
     )
-    attributes = _function(draft, declared) | extras(draft)
-    return _add(draft, declared, (source,), shape, formats, attributes, gradient=gradient)
+    attributes = _draw_function_attributes(draft, declared) | extras(draft)
+    return _add_tile_by_tile_op(draft, declared, (source,), shape, formats, attributes, gradient=gradient)
 
 
 def binary(draft: NetlistDraft, op_type: str) -> None:
-    """Add arithmetic of two operands."""
+    """Add arithmetic of two operands, now and then of integers. Raises NoRoomError if it does not fit."""
     declared = OP_TYPES[op_type]
     if draft.draw.sometimes(12, "integers"):
         return elementwise(draft, op_type)
-    gradient = _may_sum(draft, declared)
+    gradient = _draw_gradient(draft, declared)
     formats = draw_formats(draft, gradient=gradient)
     shape = any_shape(draft)
     may_transpose = declared.transposed == 0 and draft.arch.name != "grayskull" and not gradient
@@ -96,11 +98,11 @@ def binary(draft: NetlistDraft, op_type: str) -> None:
         draw_operand(draft, shape, operand_formats(draft), transposed=may_transpose),
         draw_operand(draft, shape, operand_formats(draft)),
     )
-    return _add(draft, declared, sources, shape, formats, extras(draft), gradient=gradient)
+    return _add_tile_by_tile_op(draft, declared, sources, shape, formats, extras(draft), gradient=gradient)
 
 
-def _may_sum(draft: NetlistDraft, declared: OpType) -> bool:
-    """Draw whether the op adds to its previous result, where it can (NETLIST V031, V095)."""
+def _draw_gradient(draft: NetlistDraft, declared: OpType) -> bool:
+    """Draw whether an op of a type adds to its previous result; False if it cannot (NETLIST V031, V095)."""
     if draft.arch.name == "grayskull" or declared.one_input:
         possible = declared.has("sums gradients on grayskull")
     else:
@@ -109,7 +111,8 @@ def _may_sum(draft: NetlistDraft, declared: OpType) -> bool:
 
 
 def ethernet(draft: NetlistDraft, op_type: str) -> None:
-    """Add a copy over the link to the other chip, whose graph reads it (NETLIST V159, V366)."""
+    """Add a copy over the link to the second chip, whose graph then reads it (NETLIST V159, V366). Raises NoRoomError
+    if the open graph is not of the first of two chips, or by chance, so that such copies stay few."""
     if draft.chips == 1 or draft.graph.chip != 0 or (draft.graph.ops and draft.draw.chance(50)):
         raise NoRoomError
     formats = draw_formats(draft)
@@ -129,7 +132,7 @@ def ethernet(draft: NetlistDraft, op_type: str) -> None:
     )
 
 
-def _add(
+def _add_tile_by_tile_op(
     draft: NetlistDraft,
     declared: OpType,
     sources: tuple[Operand, ...],
@@ -139,8 +142,8 @@ def _add(
     *,
     gradient: bool = False,
 ) -> None:
-    """Add an op tile by tile with a drawn blocking; its result is known not to be negative where op, operands and relu
-    say so. With `gradient` it adds to its previous result."""
+    """Add an op that works tile by tile, with a drawn blocking. Its result is known to be positive if op, operands and
+    relu make it so. With `gradient` the op adds to its previous result. Raises NoRoomError if it does not fit."""
     blocking = draft.blocking(shape, tiles_in_ublock(draft, formats))
     stays_positive = declared.has("keeps positive") and all(source.value.positive for source in sources)
     capped = attributes.get("relu_mode") == "max"
@@ -149,15 +152,15 @@ def _add(
     draft.add(declared.name, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 
 
-def _function(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
-    """Draw the attributes of vector functions, and those that only the op type `declared` has."""
+def _draw_function_attributes(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
+    """Draw the attributes of functions of the vector unit, and those that only the op type `declared` has."""
     draw = draft.draw
     attributes: dict[str, object] = {}
     if declared.has("vector unit"):
         if draw.sometimes(25, "approximate_mode"):
             attributes["approximate_mode"] = draw.chance(50)
         if draw.sometimes(15, "vector"):
-            attributes["vector"] = _vector(draft)
+            attributes["vector"] = _draw_vector_mode(draft)
     values = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
     for name in declared.attributes:
         if name in values and (draw.sometimes(60, name) or name == "exp"):
@@ -171,8 +174,8 @@ def _function(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
     return attributes
 
 
-def _vector(draft: NetlistDraft) -> str:
-    """Draw a vector mode; tiles that are not full have the one along their full side (NETLIST V059)."""
+def _draw_vector_mode(draft: NetlistDraft) -> str:
+    """Draw a vector mode; tiles that are not full must have the one along their full side (NETLIST V059)."""
     if draft.tile == FULL_TILE:
         return draft.draw.pick(ATTRIBUTES["vector"].words)
     if draft.tile[0] == FULL_TILE[0]:
@@ -194,7 +197,7 @@ def extras(draft: NetlistDraft) -> dict[str, object]:
 
 
 def reduce(draft: NetlistDraft, op_type: str) -> None:
-    """Add a maximum along rows, columns or t."""
+    """Add a maximum along rows, columns or t. Raises NoRoomError if it does not fit."""
     draw = draft.draw
     on_device = tuple(word for word in ATTRIBUTES["dim"].words if word != "rc")  # NETLIST V331
     dim = draw.pick(ATTRIBUTES["dim"].words if "rc" in draw.wanted else on_device)
@@ -248,7 +251,8 @@ def reduce(draft: NetlistDraft, op_type: str) -> None:
 
 
 def splice(draft: NetlistDraft, op_type: str) -> None:
-    """Add a splice of slices of t, or of ublocks, of several operands one after the other."""
+    """Add a splice, which puts slices of t, or ublocks, of several operands one after the other. Raises NoRoomError if
+    it does not fit."""
     draw = draft.draw
     count = draw.integer(1, 3)
     df = draw.pick(operand_formats(draft))
@@ -279,7 +283,7 @@ def splice(draft: NetlistDraft, op_type: str) -> None:
 
 
 def embedding(draft: NetlistDraft, op_type: str) -> None:
-    """Add a lookup of rows of a table by their numbers."""
+    """Add a lookup of rows of a table by their numbers. Raises NoRoomError if it does not fit."""
     draw = draft.draw
     t = 1
     blocks = draw.integer(1, 2)
@@ -295,7 +299,7 @@ def embedding(draft: NetlistDraft, op_type: str) -> None:
 
 
 def tilizer(draft: NetlistDraft, op_type: str) -> None:
-    """Add a conversion of the rows of a flat queue to tiles."""
+    """Add a conversion of the rows of a flat queue to tiles. Raises NoRoomError if it does not fit."""
     shape = any_shape(draft)
     df = draft.draw.pick([name for name in operand_formats(draft) if name in ("Float16_b", "Float16", "Float32")])
     formats = draw_formats(draft)
@@ -313,7 +317,8 @@ def tilizer(draft: NetlistDraft, op_type: str) -> None:
 
 
 def topk(draft: NetlistDraft, op_type: str) -> None:
-    """Add a selection of the greatest elements of each row, or of their places."""
+    """Add a selection of the greatest elements of each row, or of their places. Raises NoRoomError if it does not
+    fit."""
     draw = draft.draw
     k = draw.pick((1, 4, 8, 16, 32, 64))
     sort = draw.pick(("max", "argmax"))

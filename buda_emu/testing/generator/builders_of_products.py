@@ -20,27 +20,28 @@ _OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
 
 
 def matmul(draft: NetlistDraft, op_type: str) -> None:
-    """Add a product: of floats, of integers, or with sparse tiles."""
+    """Add a product: of floats, of integers, or with sparse tiles. Raises NoRoomError if it does not fit."""
     kind = draft.draw.integer(0, 9)
     preferred = draft.draw.wanted
     if kind < 2 or _OF_SPARSE & preferred:
-        _sparse(draft, op_type)
+        _add_sparse_product(draft, op_type)
     elif (kind < 4 or _OF_INTEGERS & preferred) and draft.arch.name != "grayskull":
         _add_integer_product(draft, op_type)
     else:
-        _dense(draft, op_type)
+        _add_dense_product(draft, op_type)
 
 
-def _inner(draft: NetlistDraft) -> tuple[int, int]:
-    """Draw m_k and u_kt, whose product is the tiles of the inner dimension."""
+def _draw_inner_dimension(draft: NetlistDraft) -> tuple[int, int]:
+    """Draw m_k and u_kt, whose product is the number of tiles of the inner dimension."""
     return draft.draw.pick((1, 1, 2, 3)), draft.draw.pick((1, 1, 2, 4))
 
 
-def _dense(draft: NetlistDraft, op_type: str) -> None:
-    """Add a product of floats, with a bias, an accumulation over t or a gradient now and then."""
+def _add_dense_product(draft: NetlistDraft, op_type: str) -> None:
+    """Add a product of floats, now and then with a bias, an accumulation over t or a gradient. Raises NoRoomError if it
+    does not fit."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
-    m_k, u_kt = _inner(draft)
+    m_k, u_kt = _draw_inner_dimension(draft)
     summed = 1
     if t < 3 and draw.sometimes(15, "accumulate", "z"):
         summed = draw.pick((2, 3))
@@ -54,8 +55,8 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
     ]
     if bias:
         sources.append(draw_operand(draft, (t, rows, cols), operand_formats(draft)))
-    attributes = _dense_attributes(draft, m_k, u_kt, summed, bias)
-    formats = _sums_in_l1(draft, formats, attributes)
+    attributes = _draw_dense_attributes(draft, m_k, u_kt, summed, bias)
+    formats = _draw_l1_accumulation(draft, formats, attributes)
     attributes |= extras(draft)
     blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     changes_sign = "relu_mode" in attributes or "sfpu_op" in attributes
@@ -64,8 +65,9 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
     draft.add(op_type, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 
 
-def _dense_attributes(draft: NetlistDraft, m_k: int, u_kt: int, summed: int, bias: bool) -> dict[str, object]:
-    """Return the attributes of a product that adds up `summed` slices along t, with others drawn now and then."""
+def _draw_dense_attributes(draft: NetlistDraft, m_k: int, u_kt: int, summed: int, bias: bool) -> dict[str, object]:
+    """Return the attributes of a product with this inner dimension, which adds up `summed` slices along t; add others
+    now and then."""
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
     if summed > 1:
         attributes |= {"accumulate": True, "z": summed}
@@ -78,9 +80,9 @@ def _dense_attributes(draft: NetlistDraft, m_k: int, u_kt: int, summed: int, bia
     return attributes
 
 
-def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, object]) -> Formats:
-    """Draw whether blocks are added up in L1: if so, set the attribute in `attributes`; return the formats for that
-    (NETLIST V092)."""
+def _draw_l1_accumulation(draft: NetlistDraft, formats: Formats, attributes: dict[str, object]) -> Formats:
+    """Draw whether partial sums are added up in L1. If so, set the attribute in `attributes`, and return the formats
+    that this demands (NETLIST V092), else the given ones."""
     possible = formats.intermed in ("Float32", "Float16_b") and draft.arch.name != "grayskull"
     if not possible or not draft.draw.sometimes(20, "l1_acc"):
         return formats
@@ -92,10 +94,11 @@ def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, obj
 
 
 def _add_integer_product(draft: NetlistDraft, op_type: str) -> None:
-    """Add a product of Int8 summed in Int32; scaled to Float32, or to Int8 again, or left unscaled."""
+    """Add a product of Int8 summed in Int32; the result is scaled to Float32 or Int8, or left as it is. Raises
+    NoRoomError if it does not fit."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
-    m_k, u_kt = _inner(draft)
+    m_k, u_kt = _draw_inner_dimension(draft)
     inner = m_k * u_kt
     bias = draw.chance(50)
     end = draw.pick(("", "requant", "dequant"))
@@ -116,9 +119,9 @@ def _add_integer_product(draft: NetlistDraft, op_type: str) -> None:
     draft.add(op_type, sources, blocking, formats, attributes=attributes)
 
 
-def _sparse(draft: NetlistDraft, op_type: str) -> None:
-    """Add a product whose tiles of operand 1 are picked by tiles of operand 0, as a stream of indices tells (NETLIST
-    5.2)."""
+def _add_sparse_product(draft: NetlistDraft, op_type: str) -> None:
+    """Add a product in which tiles of operand 0 pick tiles of operand 1, as a stream of indices says (NETLIST 5.2).
+    Raises NoRoomError if it does not fit."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     tiles = draw.integer(1, 4)
@@ -127,7 +130,7 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
     u_kt = draw.integer(1, 2)
     act_t = draw.pick((1, t))
     l1_attributes: dict[str, object] = {}
-    formats = _sums_in_l1(draft, draw_formats(draft, sums=True), l1_attributes)
+    formats = _draw_l1_accumulation(draft, draw_formats(draft, sums=True), l1_attributes)
     blocking = draft.blocking((t, rows, cols), tiles_in_ublock(draft, formats), order="r")
     if blocking.block_rows * u_kt > 64:
         raise NoRoomError
@@ -160,7 +163,8 @@ def _sparse(draft: NetlistDraft, op_type: str) -> None:
 
 
 def depthwise(draft: NetlistDraft, op_type: str) -> None:
-    """Add a product of blocks of columns, each with its own row of weights (OPS 6.3)."""
+    """Add a product of blocks of columns, each with its own row of weights (OPS 6.3). Raises NoRoomError if it does not
+    fit."""
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k = draw.integer(1, 3)
@@ -193,7 +197,7 @@ _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quan
 
 
 def fused_op(draft: NetlistDraft, op_type: str) -> None:
-    """Add a fused op with a new definition, which only this op uses."""
+    """Add a fused op with a new definition, which only this op uses. Raises NoRoomError if it does not fit."""
     draw = draft.draw
     formats = draw_formats(draft, sums=True)
     shape = any_shape(draft)
@@ -238,7 +242,8 @@ class _Chain:
     """True where no element of that result is below zero."""
 
     def of_floats(self, begin: str, formats: Formats) -> None:
-        """Add some sub-ops of floats, before them a reduce or matmul if `begin` names it and the blocking allows it."""
+        """Add some sub-ops of floats; the first is a reduce or matmul if `begin` is its name and the blocking allows
+        it."""
         one_block_wide = self.blocking.mblock == (1, 1) and self.blocking.grid_size[1] == 1
         if begin == "reduce" and one_block_wide and formats.acc != "Float32":
             self.less_maximum()
@@ -248,7 +253,8 @@ class _Chain:
             self.step(last=remaining == 1)
 
     def step(self, *, last: bool) -> None:
-        """Add a sub-op to the chain; if it is the last, it writes the result."""
+        """Add a drawn sub-op, which reads the result of the one before. With `last` it writes the result of the fused
+        op."""
         draw = self.draft.draw
         two = draw.chance(50)
         kind = draw.pick([name for name in OP_TYPES if self._may_stand(name, two, last)])
@@ -263,7 +269,7 @@ class _Chain:
         if kind in ("add", "subtract", "multiply") and draw.chance(20):
             tms = ((), (Tm("tile_broadcast", (draw.pick("rc"),)),))
         attributes = self._draw_attributes(kind)
-        self._add(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
+        self._add_sub_op(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
         self.last = output
         self.positive = self._gives_positive(kind, two) and attributes.get("relu_mode") != "max"
 
@@ -286,7 +292,8 @@ class _Chain:
         return not two and self.positive and declared.has("keeps positive")
 
     def _draw_output(self, kind: str) -> str:
-        """Draw where a sub-op before the last writes its result: to dest or to the next intermediate."""
+        """Draw the buffer to which a sub-op other than the last writes its result: dest or the next intermediate, which
+        is then counted in `used`."""
         next_intermediate = f"intermed{self.used}"
         if OP_TYPES[kind].has("no gradient"):
             buffers = (next_intermediate,)
@@ -299,8 +306,8 @@ class _Chain:
         return output
 
     def _may_stand(self, name: str, two: bool, last: bool) -> bool:
-        """Return whether an op type can be the next sub-op, with two inputs if `two`: floats in, floats out, of a sign
-        that it takes (NETLIST V133). `last` tells whether it writes the result."""
+        """Return whether an op type can be the next sub-op, with two inputs if `two`: it computes on floats, and takes
+        the signs that they have (NETLIST V133). `last` says whether it writes the fused op's result."""
         declared = OP_TYPES[name]
         return (
             declared.in_fused
@@ -312,12 +319,12 @@ class _Chain:
         )
 
     def product(self) -> None:
-        """Begin with a matmul, whose result the other sub-ops go on with."""
+        """Begin the chain with a matmul, whose result the next sub-op reads."""
         inner = self.draft.draw.integer(1, 2)
         t, rows, cols = self.shape
         for shape in ((t, rows, inner), (t, inner, cols)):
             self.sources.append(draw_operand(self.draft, shape, operand_formats(self.draft)))
-        self._add(
+        self._add_sub_op(
             "matmul",
             ["input0", "input1"],
             "intermed0",
@@ -334,7 +341,7 @@ class _Chain:
 
     def of_integers(self, last: str) -> None:
         """Add sub-ops that combine and scale quantised numbers, or quantise floats (NETLIST V141). `last` is the op
-        type of the last one."""
+        type of the last sub-op."""
         draft = self.draft
         blocks = (self.blocking.mblock, self.blocking.ublock)
 
@@ -351,17 +358,17 @@ class _Chain:
                 inputs = [first]
             else:
                 inputs = [first, source("Int8")]
-            self._add(kind, inputs, "intermed0", *blocks, (), ((),) * len(inputs), {})
+            self._add_sub_op(kind, inputs, "intermed0", *blocks, (), ((),) * len(inputs), {})
             first = "intermed0"
             popped = ("intermed0",)
             self.used = 1
-        self._add(last, [first, source("Float32")], "output", *blocks, popped, ((), ()), {})
+        self._add_sub_op(last, [first, source("Float32")], "output", *blocks, popped, ((), ()), {})
 
     def less_maximum(self) -> None:
-        """Begin with the operand less the maximum of its rows, like a softmax."""
+        """Begin the chain with an operand less the maximum of its rows, as a softmax does."""
         first = self.source()
         width = self.blocking.ublock
-        self._add(
+        self._add_sub_op(
             "reduce",
             [first],
             "intermed0",
@@ -375,19 +382,20 @@ class _Chain:
         tms: tuple[Tm, ...] = (Tm("tile_broadcast", ("c",)),)
         if width[1] > 1:
             tms = (Tm("broadcast", ("c", width[1])), *tms)
-        self._add("subtract", [first, "intermed0"], "dest", (1, 1), width, ("intermed0",), ((), tms), {})
+        self._add_sub_op("subtract", [first, "intermed0"], "dest", (1, 1), width, ("intermed0",), ((), tms), {})
         self.used = 1
         self.last = "dest"
 
     def source(self) -> str:
-        """Return the name of an operand of the fused op: one that it already has, or a new one."""
+        """Return the name of an operand for a sub-op: one that the fused op already has, or a new one, which is
+        drawn."""
         draw = self.draft.draw
         if len(self.sources) == self.kept or (len(self.sources) < 6 and draw.chance(70)):
             self.sources.append(draw_operand(self.draft, self.shape, operand_formats(self.draft)))
             return f"input{len(self.sources) - 1}"
         return f"input{draw.integer(self.kept, len(self.sources) - 1)}"
 
-    def _add(
+    def _add_sub_op(
         self,
         kind: str,
         inputs: list[str],
@@ -398,8 +406,8 @@ class _Chain:
         tms: tuple[tuple[Tm, ...], ...],
         attributes: dict[str, object],
     ) -> None:
-        """Add a sub-op to the last schedule. `popped` are the intermediates that it reads for the last time, `tms`
-        those of each input."""
+        """Add a sub-op to the last schedule. `popped` are the intermediates that are read for the last time, `tms` the
+        TMs of each input."""
         record = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
         sub_op = SubOp(
             name=f"step_{sum(map(len, self.schedules))}",

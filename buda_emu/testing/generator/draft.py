@@ -51,11 +51,11 @@ class Draw:
         return self.random.randint(0, 99) < percent
 
     def sometimes(self, percent: int, *words: str) -> bool:
-        """Return True in `percent` of a hundred cases, in 70 where one of the words is wanted."""
+        """Return True in `percent` of a hundred cases, in 70 if one of the words is wanted."""
         return self.chance(70 if self.wanted.intersection(words) else percent)
 
     def divisor(self, number: int, maximum: int | None = None) -> int:
-        """Return one of the divisors of a number, none above `maximum`."""
+        """Return one of the divisors of a number that are not above `maximum` (None: any)."""
         if maximum is None:
             limit = number
         else:
@@ -158,9 +158,9 @@ class NetlistDraft:
         layout: str = "tilized",
         input_tms: tuple[Tm, ...] = (),
     ) -> Queue:
-        """Add a queue of the open graph's chip, in DRAM, and return it. `word` begins its name; `source` is the op that
-        feeds it, or HOST; `entries` are those of one round. A queue of the chip at the host is now and then in the
-        host's memory, where no embedding or tilizer reads it (V082). Raises NoRoomError where a channel is full."""
+        """Add a queue or ram (`kind`) on the open graph's chip, in DRAM or now and then in host memory, and return it.
+        `word` begins its name; `source` is the op that feeds it, or HOST; `entries` are those of one round. Raises
+        NoRoomError where a channel is full."""
         name = self.name(word)
         chip = self.graph.chip
         height, width = blocking.tile_dim
@@ -204,7 +204,7 @@ class NetlistDraft:
     # ------------------------------------------------------------------------------------------------------- ops
     def blocking(self, shape: Shape, most_in_ublock: int, *, order: str = "", one_core: bool = False) -> Blocking:
         """Draw how a result of this shape is cut into cores and blocks, with at most `most_in_ublock` tiles in a
-        ublock. `order` is the ublock_order, "" for any."""
+        ublock. `order` is the ublock_order, "" for a drawn one."""
         t, rows, cols = shape
         down = 1
         across = 1
@@ -224,22 +224,19 @@ class NetlistDraft:
         )
 
     def place(self, blocking: Blocking) -> tuple[tuple[int, int], bool]:
-        """Draw free cores for a blocking: return the first core, and whether rows and columns of the grid are
-        exchanged.
-
-        Raises NoRoomError where no free rectangle is large enough.
-        """
+        """Draw free cores for a blocking and take them. Return the first core, and whether rows and columns of the grid
+        are exchanged. Raises NoRoomError where no free rectangle is large enough."""
         transposed = self.draw.chance(15)
         rows, cols = blocking.grid_size
         if transposed:
             grid = (cols, rows)
         else:
             grid = (rows, cols)
-        places = [first for first in sorted(self.graph.free) if _cores(first, grid) <= self.graph.free]
+        places = [first for first in sorted(self.graph.free) if _cores_of_rectangle(first, grid) <= self.graph.free]
         if not places:
             raise NoRoomError
         first = self.draw.pick(places)
-        self.graph.free -= _cores(first, grid)
+        self.graph.free -= _cores_of_rectangle(first, grid)
         return first, transposed
 
     def add(
@@ -284,7 +281,7 @@ class NetlistDraft:
             out_df=formats.out,
             intermed_df=formats.intermed,
             acc_df=formats.acc,
-            math_fidelity=self._fidelity(operands),
+            math_fidelity=self._draw_fidelity(operands),
             buf_size_mb=self.draw.pick(buffers),
             input_tms=tuple(operand.tms for operand in operands),
             input_unpad=tuple(operand.unpad for operand in operands),
@@ -297,14 +294,14 @@ class NetlistDraft:
         self.graph.values.append(DraftTensor(name, blocking.shape, formats.out, is_queue=False, positive=positive))
         return op
 
-    def _fidelity(self, operands: "Sequence[Operand]") -> str:
-        """Draw a fidelity; integers have the highest (NETLIST V102)."""
+    def _draw_fidelity(self, operands: "Sequence[Operand]") -> str:
+        """Draw a fidelity; that of integers is always the highest (NETLIST V102)."""
         if any(is_integer(operand.value.df) for operand in operands):
             return "HiFi4"
         return self.draw.pick(FIDELITIES)
 
     def close(self) -> None:
-        """Put the open graph, which is complete, into the document."""
+        """Put the open graph, to which no op will be added any more, into the document."""
         graph = self.graph
         self.document.graphs[graph.name] = Graph(
             name=graph.name, target_device=graph.chip, input_count=graph.input_count, ops=tuple(graph.ops)
@@ -352,22 +349,22 @@ _BESIDE: Final = {"relu_threshold": {"relu_en": True}, "relu_mode": {"relu_en": 
 """Attributes that give another one its meaning."""
 
 
-def _cores(first: tuple[int, int], grid: tuple[int, int]) -> set[tuple[int, int]]:
-    """Return the cores of a rectangle, given its first core, rows and columns."""
+def _cores_of_rectangle(first: tuple[int, int], grid: tuple[int, int]) -> set[tuple[int, int]]:
+    """Return the cores of a rectangle, given its first core and its number of rows and columns."""
     rows = range(first[0], first[0] + grid[0])
     cols = range(first[1], first[1] + grid[1])
     return set(product(rows, cols))
 
 
 def with_attribute(draw: Draw, document: WrittenNetlist) -> "tuple[WrittenNetlist, Netlist] | str":
-    """Add an attribute to one of the ops: return the new document and the loaded netlist, or `name: rules` where it is
-    refused, or "" where no attribute can be added."""
+    """Draw an op and an attribute, and add the attribute to the op. Return the new document and the loaded netlist;
+    `name: rules` if the checker refuses it; "" if no attribute can be added."""
     op = draw.pick(list(_ops(document)))
     name = draw.pick([name for name in lists()["attributes"] if _may_come_late(name, op, document)] or [""])
     if not name:
         return ""
     _, attribute, word = parts(name)
-    values = {**_BESIDE.get(attribute, {}), attribute: word or _value(draw, attribute, op)}
+    values = {**_BESIDE.get(attribute, {}), attribute: word or _draw_value(draw, attribute, op)}
     written = op.attributes.given | values.keys()
     new = evolve(op, attributes=replace(op.attributes, given=written, **values))
     changed = replace(document, graphs=dict(document.graphs))
@@ -380,7 +377,7 @@ def with_attribute(draw: Draw, document: WrittenNetlist) -> "tuple[WrittenNetlis
     return f"{name}: {', '.join(sorted(rules))}"
 
 
-def _value(draw: Draw, attribute: str, op: Op) -> object:
+def _draw_value(draw: Draw, attribute: str, op: Op) -> object:
     """Draw a value for an attribute of an op, by the attribute's kind."""
     kind = ATTRIBUTES[attribute].kind
     if kind == "ints":
@@ -397,8 +394,9 @@ def parts(name: str) -> tuple[str, str, str]:
 
 
 def _may_come_late(name: str, op: Op, document: WrittenNetlist) -> bool:
-    """Return whether an op does not yet have the attribute that a name of coverage states, and the attribute changes
-    neither its operands nor its shape. An attribute of a fused op must not have a meaning on its sub-ops."""
+    """Return whether the attribute that `name` (of coverage's list) states can be added to an op that is there already:
+    the op is of the type, does not have it, and neither operands nor shape depend on it. An attribute of a fused op
+    must not have a meaning on its sub-ops."""
     op_type, attribute, _ = parts(name)
     if op_type != op.type or attribute in op.attributes.given:
         return False

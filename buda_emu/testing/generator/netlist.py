@@ -88,22 +88,23 @@ def draw_rounds(draft: NetlistDraft) -> Rounds:
 
 
 def add_programs(draft: NetlistDraft, rounds: Rounds) -> None:
-    """Give queues their entries, and write the program that runs all graphs, or one for each graph."""
-    sizes = {queue.name: _entries(draft, queue, rounds) for queue in draft.document.queues.values()}
+    """Set the number of entries of each queue, and add the program that runs all graphs in `rounds`, or one for each
+    graph."""
+    sizes = {queue.name: _entry_count(draft, queue, rounds) for queue in draft.document.queues.values()}
     for queue, entries in sizes.items():
         draft.document.queues[queue] = evolve(draft.document.queues[queue], entries=entries)
     for number, graphs in enumerate([[graph] for graph in draft.graphs] if rounds.split else [draft.graphs]):
         name = "run_fwd"
         if rounds.split:
             name = f"run_fwd_{number}"
-        instructions = tuple(_instructions(draft, rounds, graphs))
+        instructions = tuple(_program_instructions(draft, rounds, graphs))
         draft.document.programs[name] = Program(name=name, instructions=instructions)
         draft.document.program_order.append(name)
 
 
-def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
-    """Return the entries that a queue needs. Constants and rams have theirs already; the host fills a stream before the
-    program runs, and empties results after it."""
+def _entry_count(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
+    """Return the number of entries that a queue needs: a stream for all inputs of the program, since the host fills it
+    before the program runs; a queue that ops read for one round; constants and rams have theirs already."""
     if queue.name in draft.constants or queue.type == "ram":
         return queue.entries
     stride = 1
@@ -115,17 +116,18 @@ def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
     return stride * queue.entries * rounds.count
 
 
-def _pointer(inputs: int, entries: int) -> tuple[str, str]:
-    """Return the names of the local and global pointer that step by so many inputs over a queue of so many entries."""
+def _pointer_names(inputs: int, entries: int) -> tuple[str, str]:
+    """Return the names of the variables for the local and the global pointer that step by `inputs` over a queue of
+    `entries` entries."""
     return f"$l_{inputs}_{entries}", f"$g_{inputs}_{entries}"
 
 
-def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
+def _program_instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
     """Yield the instructions of a program that executes graphs in rounds: parameters, variables, loops, executes and
     steps of pointers."""
     draw = draft.draw
     pointers: dict[tuple[str, str], tuple[int, int]] = {}
-    executes = [_execute(draft, graph, pointers) for graph in graphs]
+    executes = [_make_execute(draft, graph, pointers) for graph in graphs]
     if rounds.parameter:
         yield Param(names=(LOOP,))
         count = LOOP
@@ -140,17 +142,17 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
         count = "$rounds"
     dynamic: tuple[str, ...] = ()
     if not rounds.split and draw.sometimes(25, "allocate_queue"):
-        dynamic = _dynamic(draft)
+        dynamic = _allocatable_queues(draft)
     if dynamic:
         yield Allocate(queues=dynamic)
-    yield from _rounds(rounds, count, [*executes, *_pointer_steps(pointers)])
+    yield from _loop_instructions(rounds, count, [*executes, *_pointer_steps(pointers)])
     if dynamic:
         yield Deallocate(queues=dynamic)
 
 
 def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> VarInst:
-    """Return an instruction that sets $rounds to the count, by an operation that does not change it. `has_constant`
-    tells whether the variable $c_one exists, which it then multiplies by."""
+    """Return an instruction that sets $rounds to `count` by an operation that does not change the number, such as
+    adding 0. `has_constant` says that the variable $c_one exists, by which it then multiplies."""
     opcode, before = draft.draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
     if has_constant:
         opcode = "mul"
@@ -161,8 +163,8 @@ def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> V
 def _declarations(
     kind: Literal["var", "staticvar"], pointers: Iterable[tuple[str, str]], computed: bool, has_constant: bool
 ) -> Iterator[Instruction]:
-    """Yield the declaration of pointers, of the computed count (if `computed`) and of a constant (if `has_constant`),
-    and the reset of static variables."""
+    """Yield the declaration of the pointers as variables of `kind`, of $rounds if `computed`, and of $c_one if
+    `has_constant`; for static variables then their reset."""
     variables = [(name, "0") for name in chain.from_iterable(pointers)]
     if computed:
         variables.append(("$rounds", "0"))
@@ -174,8 +176,9 @@ def _declarations(
         yield from (VarInst(out=name, opcode="set", args=("0",)) for name, _ in variables)
 
 
-def _rounds(rounds: Rounds, count: str, body: list[Instruction]) -> Iterator[Instruction]:
-    """Yield the body in its loops, the inner one of `count` rounds, or, without loops, as often as it runs."""
+def _loop_instructions(rounds: Rounds, count: str, body: list[Instruction]) -> Iterator[Instruction]:
+    """Yield the body within its loops, the inner one of `count` rounds; without loops, yield the body as often as it is
+    to run."""
     if not rounds.looped:
         for _ in range(rounds.count):
             yield from body
@@ -197,7 +200,7 @@ def _pointer_steps(pointers: dict[tuple[str, str], tuple[int, int]]) -> Iterator
             yield VarInst(out=name, opcode="incwrap", args=(str(inputs), str(2 * entries)))
 
 
-def _dynamic(draft: NetlistDraft) -> tuple[str, ...]:
+def _allocatable_queues(draft: NetlistDraft) -> tuple[str, ...]:
     """Return the queues between graphs, which may be allocated and deallocated (NETLIST 3.6)."""
     queues = draft.document.queues.values()
     return tuple(
@@ -207,13 +210,14 @@ def _dynamic(draft: NetlistDraft) -> tuple[str, ...]:
     )
 
 
-def _execute(draft: NetlistDraft, graph: OpenGraph, pointers: dict[tuple[str, str], tuple[int, int]]) -> Execute:
-    """Return the execute of a graph with the settings of its queues; adds the pointers that it uses to `pointers`."""
+def _make_execute(draft: NetlistDraft, graph: OpenGraph, pointers: dict[tuple[str, str], tuple[int, int]]) -> Execute:
+    """Make the execute of a graph with drawn settings of its queues; add the pointers that they use to `pointers`, as
+    pair of names to step and entries."""
     gradients = {op.name for op in graph.ops if op.gradient_op}
     settings: list[QueueSettings] = []
     for queue in draft.document.queues.values():
         if queue.name in graph.read:
-            settings.append(_reading(draft, graph, queue, pointers))
+            settings.append(_reading_settings(draft, graph, queue, pointers))
         elif queue.name in draft.stepped and any(op.name == queue.input for op in graph.ops):
             settings.append(
                 QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_wrptr_autoinc="1")
@@ -232,10 +236,10 @@ def _execute(draft: NetlistDraft, graph: OpenGraph, pointers: dict[tuple[str, st
     return Execute(graph=graph.name, queue_settings=tuple(settings))
 
 
-def _reading(
+def _reading_settings(
     draft: NetlistDraft, graph: OpenGraph, queue: Queue, pointers: dict[tuple[str, str], tuple[int, int]]
 ) -> QueueSettings:
-    """Return the settings of a queue that a graph reads; adds the pointers that it uses to `pointers`."""
+    """Draw the settings of a queue that a graph reads; add the pointers that they use to `pointers`."""
     if queue.name in draft.constants:
         return _constant_settings(draft, queue)
     if queue.name in draft.stepped:
@@ -244,7 +248,7 @@ def _reading(
     if queue.name in draft.strided:
         stride = 2
     step = graph.input_count * stride
-    pair = _pointer(step, queue.entries)
+    pair = _pointer_names(step, queue.entries)
     pointers[pair] = (step, queue.entries)
     alone = sum(queue.name in other.read for other in draft.graphs) == 1
     popping = stride == 1 and queue.host_fed and alone and draft.draw.chance(15)
@@ -258,7 +262,7 @@ def _reading(
 
 
 def _constant_settings(draft: NetlistDraft, queue: Queue) -> QueueSettings:
-    """Return the settings of a queue or ram whose one entry every input reads."""
+    """Draw the settings of a queue or ram whose single entry every input reads."""
     is_ram = queue.type == "ram"
     read_only = is_ram and draft.draw.chance(30)
     return QueueSettings(
@@ -313,13 +317,9 @@ def generate(
     op_types: Sequence[str] = GENERATED,
     wanted: Collection[str] = (),
 ) -> Generated:
-    """Generate a netlist that no rule refuses; the same for the same seed.
-
-    Ops are drawn from `op_types`. `wanted` are words of the language that the netlist has more likely than others
-    (`steering.py`).
-
-    Raises HostError for an op type that the generator does not have, and where none of many tries was valid.
-    """
+    """Generate a netlist that no rule refuses; the same for the same seed. Ops are drawn from `op_types`. Words of the
+    language in `wanted` are drawn more likely than others, to cover features that are missing. Raises HostError for an
+    op type that the generator does not have, and if none of many tries is valid."""
     unknown = [name for name in op_types if name not in GENERATED]
     if unknown or not op_types:
         raise HostError(f"op types {', '.join(unknown) or '(none)'}: known are {', '.join(GENERATED)}")
@@ -336,7 +336,8 @@ def generate(
 
 
 def _add_attributes(draw: Draw, document: WrittenNetlist, generated: Generated) -> Generated:
-    """Return the netlist with a few attributes that no builder draws."""
+    """Try to add a few attributes that no builder draws. Return the netlist with those that the checker accepts, and
+    with the refused ones in `refused`."""
     refused: list[str] = []
     for _ in range(draw.pick((0, 1, 1, 2, 3))):
         attempt = with_attribute(draw, document)
@@ -349,7 +350,7 @@ def _add_attributes(draw: Draw, document: WrittenNetlist, generated: Generated) 
 
 
 def _draw_netlist(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> NetlistDraft | None:
-    """Draw a netlist of ops of these types within a budget, which need not be valid; None where not one op fits."""
+    """Draw a netlist of ops of these types within a budget, which need not be valid; None if not one op fits."""
     draft = NetlistDraft.new(draw, arch, budget.tiles)
     op_types = _draw_setting(draft, budget, op_types)
     rounds = draw_rounds(draft)
@@ -357,13 +358,13 @@ def _draw_netlist(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]
     draft.rounds = rounds.count
     count = max(draft.chips, draw.integer(1, budget.graphs))
     for number in range(count):
-        _open(draft, number, inputs)
+        _open_graph(draft, number, inputs)
         for _ in range(draw.integer(1, max(1, budget.ops // count))):
             _add_op(draft, op_types)
         if not draft.graph.ops:
             draft.graphs.pop()
             continue
-        _store(draft, last=number == count - 1)
+        _store_results(draft, last=number == count - 1)
         draft.close()
     if not draft.graphs:
         return None
@@ -393,10 +394,10 @@ def _takes_small_tiles(op_type: str) -> bool:
     return OP_TYPES[op_type].has("tile by tile") and OP_TYPES[op_type].family != "quantization"
 
 
-def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
-    """Open graph `number`, with so many inputs of an epoch. It may read the queues that the graph before it could read
-    or stored, without constants where there are two chips. The second of two graphs on two chips also reads the ops of
-    the first: both run as one (NETLIST 1.8)."""
+def _open_graph(draft: NetlistDraft, number: int, inputs: int) -> None:
+    """Open graph number `number`, whose epochs have `inputs` inputs. It may read the queues that the graph before it
+    could read or stored, without constants if there are two chips. The second of two graphs on two chips also reads the
+    ops of the first: both run as one (NETLIST 1.8)."""
     rows, cols = draft.arch.grid
     before = None
     if draft.graphs:
@@ -423,7 +424,7 @@ def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
 
 
 def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
-    """Add an op; where it finds no room, another one is drawn, a few times."""
+    """Draw an op and add it to the open graph; if it does not fit, undo that and draw another one, up to 8 times."""
     links: list[str] = []
     if draft.chips > 1:
         links = [name for name in op_types if OP_TYPES[name].has("Ethernet")]
@@ -443,9 +444,9 @@ def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
             draft.constants = constants
 
 
-def _store(draft: NetlistDraft, *, last: bool) -> None:
-    """Add queues for results of the open graph: of every op that no other reads, and of some that another reads. After
-    the last graph nothing reads them."""
+def _store_results(draft: NetlistDraft, *, last: bool) -> None:
+    """Add queues for results of the open graph: of every op that no op reads, and of some that ops read. With `last`,
+    no later graph will read them."""
     for number, op in enumerate(draft.graph.ops):
         if op.gradient_op:
             if op.name in draft.graph.read:
@@ -459,8 +460,8 @@ def _store(draft: NetlistDraft, *, last: bool) -> None:
 
 
 def _store_specially(draft: NetlistDraft, number: int, op: Op) -> bool:
-    """Now and then store the result of op `number` in place, untilized, or in a ram with a slot for each input, and
-    return whether it was stored."""
+    """Draw whether the result of op number `number` is stored in place, untilized, or in a ram with a slot for each
+    input. If so, add its queue and return True."""
     draw = draft.draw
     graph = draft.graph
     if draw.sometimes(8, "in place") and _write_in_place(draft, op):
@@ -477,8 +478,8 @@ def _store_specially(draft: NetlistDraft, number: int, op: Op) -> bool:
 
 
 def _store_tiles(draft: NetlistDraft, op: Op, *, last: bool) -> None:
-    """Add a queue of tiles for an op's result, stacked along the columns now and then. Unless the graph is the last,
-    further graphs may read it."""
+    """Add a queue of tiles for an op's result, stacked along the columns now and then. Unless the graph is the `last`,
+    later graphs may read it."""
     draw = draft.draw
     blocking = op.blocking
     tms: tuple[Tm, ...] = ()
@@ -493,8 +494,8 @@ def _store_tiles(draft: NetlistDraft, op: Op, *, last: bool) -> None:
 
 
 def _write_in_place(draft: NetlistDraft, op: Op) -> bool:
-    """Make the op write a ram that its graph alone reads, like an optimizer does with weights; return whether there is
-    such a ram."""
+    """Let the op write a ram that its graph alone reads, as an optimizer writes weights. Return False, with nothing
+    changed, if no ram fits."""
     graph = draft.graph
     queues = draft.document.queues
     others = set(chain.from_iterable(other.read for other in draft.graphs[:-1]))
@@ -519,7 +520,8 @@ def _may_untilize(op: Op) -> bool:
 
 
 def _one_buffer(blocking: Blocking) -> Blocking:
-    """Return the blocking of a result that an op untilizes, which is in one buffer (NETLIST V071, V077)."""
+    """Return a blocking of the same result in a single buffer, as an op that untilizes its result needs it (NETLIST
+    V071, V077)."""
     down, across = blocking.grid_size
     rows, cols = blocking.mblock
     return Blocking(
@@ -563,11 +565,11 @@ def _set_rounds(draft: NetlistDraft, rounds: Rounds) -> None:
     if draft.sparse:
         config["stimulus-config"] = {"overrides": {name: {"type": "sparse"} for name in draft.sparse}}
     if config:
-        draft.document.sections |= {"test-config": _node(config)}
+        draft.document.sections |= {"test-config": _yaml_node(config)}
 
 
-def _node(content: Any) -> nodes.Node:
+def _yaml_node(content: Any) -> nodes.Node:
     """Return a YAML node of nested mappings of strings."""
     if isinstance(content, str):
         return nodes.Scalar(content, True, 0, 0, 0)
-    return nodes.Mapping([(_node(key), _node(value)) for key, value in content.items()], 0, 0, 0)
+    return nodes.Mapping([(_yaml_node(key), _yaml_node(value)) for key, value in content.items()], 0, 0, 0)

@@ -31,11 +31,9 @@ def draw_operand(
     positive: bool = False,
     source: Source = "any",
 ) -> Operand:
-    """Return an operand of `shape` (t, tile rows, tile columns) in one of `formats`.
-
-    `shaped`: TMs and padding may make it from another shape, with `transposed` a transpose, too. `positive`: no element
-    is below zero. Raises NoRoomError where the value would be too large.
-    """
+    """Return an operand of `shape` (t, tile rows, tile columns) in one of `formats`: a value of the open graph, or a
+    new queue that the host fills. With `shaped`, TMs and padding may make it from another shape, with `transposed` a
+    transpose, too. `positive`: no element is below zero. Raises NoRoomError where the value would be too large."""
     draw = draft.draw
     tms: list[Tm] = []
     pad = Pad()
@@ -53,19 +51,19 @@ def draw_operand(
     if values and draw.chance(75):
         value = draw.pick(values)
     else:
-        value = _queue_value(draft, shape, draw.pick(formats), source)
+        value = _add_input_queue(draft, shape, draw.pick(formats), source)
         if not source.startswith("own"):
             draft.graph.values.append(value)
     return Operand(value, tuple(tms), unpad, pad)
 
 
 def _draw_tms(draft: NetlistDraft, shape: Shape, tms: list[Tm], transposed: bool) -> Shape:
-    """Put TMs in front of `tms`, up to _MOST_STEPS, with `transposed` at most one transpose among all, and return the
-    shape from which they make `shape`."""
+    """Draw TMs, up to _MOST_STEPS, and insert them before those in `tms`; with `transposed` at most one transpose is
+    among all. Return the shape from which they make `shape`."""
     draw = draft.draw
     for _ in range(draw.integer(0, _MOST_STEPS)):
         may_transpose = transposed and draft.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
-        choices = list(_sources(draft, shape, may_transpose))
+        choices = list(_tms_that_make(draft, shape, may_transpose))
         if choices:
             tm, shape = draw.pick(choices)
             tms.insert(0, tm)
@@ -73,8 +71,8 @@ def _draw_tms(draft: NetlistDraft, shape: Shape, tms: list[Tm], transposed: bool
 
 
 def _draw_padding(draft: NetlistDraft, shape: Shape) -> tuple[Shape, Pad, list[Tm]]:
-    """Draw a padding to `shape` now and then, as the operand's padding or as its last TM; return the shape before it
-    with both."""
+    """Draw now and then a padding to `shape`, as the operand's padding or as its last TM. Return the shape before it,
+    the padding, and the TMs."""
     draw = draft.draw
     if not draw.chance(10) or max(shape[1:]) <= 1:
         return shape, Pad(), []
@@ -91,7 +89,8 @@ def _draw_padding(draft: NetlistDraft, shape: Shape) -> tuple[Shape, Pad, list[T
 def _matching_values(
     draft: NetlistDraft, shape: Shape, formats: Sequence[str], positive: bool, source: Source
 ) -> list[DraftTensor]:
-    """Return the values of the open graph that can be the operand."""
+    """Return the values of the open graph that can be the operand: of the shape, in one of the formats, positive if
+    that is asked for, and of the source. None for a source of the op's own."""
     if source.startswith("own"):
         return []
     flat = source == "flat"
@@ -99,9 +98,9 @@ def _matching_values(
     return [value for value in values if value.flat == flat and (value.positive or not positive)]
 
 
-def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
-    """Yield the TMs that can make the shape, each with the shape that it makes it from. `transposed` tells whether a
-    transpose may be among them."""
+def _tms_that_make(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
+    """Yield TMs that can make `shape`, each with the shape that it makes it from. `transposed` allows a transpose among
+    them."""
     t, rows, cols = shape
     divisor = draft.draw.divisor
     if t > 1:
@@ -124,9 +123,9 @@ def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tu
         yield Tm("transpose"), (t, cols, rows)
 
 
-def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> DraftTensor:
-    """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value. `source`
-    says which of them it may be."""
+def _add_input_queue(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> DraftTensor:
+    """Add a queue or ram that the host fills, with a stream of inputs or a constant as `source` allows, and return it
+    as a value."""
     draw = draft.draw
     layout = "flat" if source == "flat" else "tilized"
     blocking = _draw_queue_blocking(draft, shape, one_core=source == "flat")
@@ -134,7 +133,7 @@ def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> 
         queue = draft.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
         draft.constants.add(queue.name)
         if queue.is_ram and source == "any" and draw.sometimes(15, "alias", "several views"):
-            queue = _view(draft, queue)
+            queue = _add_view(draft, queue)
         return value_of(queue)
     kind = "queue"
     if source == "any" and draw.chance(8):
@@ -167,8 +166,9 @@ def _draw_queue_blocking(draft: NetlistDraft, shape: Shape, *, one_core: bool) -
     )
 
 
-def _view(draft: NetlistDraft, base: Queue) -> Queue:
-    """Add another ram in the same bytes, with blocks of its own (NETLIST 1.10, 4.5)."""
+def _add_view(draft: NetlistDraft, base: Queue) -> Queue:
+    """Add another ram on the same bytes as `base`, with the opposite order of ublocks (NETLIST 1.10, 4.5), and return
+    it."""
     name = draft.name("view")
     order = "r"
     if base.blocking.ublock_order == "r":
@@ -218,14 +218,12 @@ def _on_arch(names: tuple[str, ...], arch: Arch) -> tuple[str, ...]:
 def draw_formats(
     draft: NetlistDraft, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False
 ) -> Formats:
-    """Draw the formats of an op of the open graph, with a result in one of `out` where any are named.
-
-    `sums`: the op has partial sums between blocks. `gradient`: it adds to its previous result.
-    """
+    """Draw the formats of an op of the open graph; its result has one of `out` if any are given. `sums`: the op has
+    partial sums between blocks. `gradient`: it adds to its previous result."""
     draw = draft.draw
     family = draft.graph.family
     arch = draft.arch
-    acc = draw.pick(_accumulators(family, arch))
+    acc = draw.pick(_accumulator_choices(family, arch))
     legal = out or operand_formats(draft)
     if sums and arch.name == "grayskull":  # V090
         legal = [name for name in legal if name in (*A_FORMATS, *B_FORMATS, "Float32")]
@@ -235,7 +233,7 @@ def draw_formats(
         return Formats(result, result, acc)
     between = draw.pick(_SUMS[family] if sums else (result, *_SUMS[family]))
     if not out and not sums and draw.sometimes(8, "other family"):  # only the packer knows of it (DEVICE_NUMERICS 4.1)
-        result = draw.pick(_of_other_family(draft))
+        result = draw.pick(_formats_of_other_family(draft))
         between = _SUMS[family][0]
     if sums:
         between = _legal_sums(between, result, acc, draft)
@@ -250,8 +248,8 @@ def _draw_gradient_format(draft: NetlistDraft, acc: str) -> str:
 
 
 def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str:
-    """Return a format that partial sums may have: `between` where it is legal. `result` and `acc` are the formats of
-    the result and of dest."""
+    """Return a format that partial sums may have: `between` if it is legal. `result` and `acc` are the formats of the
+    result and of Dst."""
     family = draft.graph.family
     if acc == "Float32" and family == "b":
         return "Float32"
@@ -262,16 +260,17 @@ def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str
     return _SUMS[family][0]
 
 
-def _of_other_family(draft: NetlistDraft) -> tuple[str, ...]:
-    """Return formats that no op of the open graph reads; Grayskull changes the exponents of 16-bit results only."""
+def _formats_of_other_family(draft: NetlistDraft) -> tuple[str, ...]:
+    """Return formats of the family that no op of the open graph reads, as results that only the packer converts to;
+    Grayskull does so for 16-bit results only."""
     names = _OPERANDS["a" if draft.graph.family == "b" else "b"]
     if draft.arch.name == "grayskull":
         return tuple(name for name in names if name in ("Float16", "Float16_b"))
     return _on_arch(names, draft.arch)
 
 
-def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
-    """Return the formats of Dst to draw from, "" for the default one; the usual one is there twice."""
+def _accumulator_choices(family: str, arch: Arch) -> tuple[str, ...]:
+    """Return the formats of Dst from which one is drawn, "" for the default; the most usual one is there twice."""
     usual = _SUMS[family][0]
     if arch.name == "grayskull":
         return (usual, usual, "")

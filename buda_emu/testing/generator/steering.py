@@ -69,16 +69,17 @@ class Steering:
     """Names, as `list: name`, that no try brought, with the rules that refused the tries that had them."""
 
     def netlists(self) -> Iterator[Generated]:
-        """Yield valid netlists, each with a feature or an event that no netlist of the coverage had; each is added to
-        the coverage."""
+        """Yield valid netlists, each with a feature or an event that the coverage lacked until then; each is added to
+        the coverage. What cannot be reached goes into `unreached`."""
         for subject in (*lists(), *_OF_RUNS):
             for name in self.coverage.missing(subject):
                 if name not in self.coverage.counts[subject]:
-                    yield from self._for(subject, name)
+                    yield from self._search_for(subject, name)
 
-    def _for(self, subject: str, name: str) -> Iterator[Generated]:
-        """Yield the first netlist with the name, or record that there was none, with the rules that refused it."""
-        types, preferred = _wish(subject, name)
+    def _search_for(self, subject: str, name: str) -> Iterator[Generated]:
+        """Draw netlists until one has the name, add it to the coverage, and yield it. If no try has it, record that
+        with the rules that refused it."""
+        types, preferred = _wish_for(subject, name)
         rules: set[str] = set()
         for number in range(self.tries * len(self.archs)):
             arch = self.archs[number % len(self.archs) if subject in _OF_RUNS else number // self.tries]
@@ -90,19 +91,19 @@ class Steering:
                 continue
             exercised: Mapping[str, Collection[str]] = features(generated.netlist)
             if subject in _OF_RUNS or name in exercised[subject]:
-                exercised = {**exercised, **self._run(generated)}
+                exercised = {**exercised, **self._run_for_events(generated)}
                 if name in exercised[subject]:
                     self.coverage.count(exercised)
                     yield generated
                     return
             for refusal in generated.refused:
                 if refusal.startswith(f"{name}: "):
-                    rules.update(_rules(refusal))
+                    rules.update(_rule_ids(refusal))
         self.unreached[f"{subject}: {name}"] = tuple(sorted(rules))
 
-    def _run(self, generated: Generated) -> Mapping[str, Collection[str]]:
-        """Run a netlist and return its events by list, as `test --coverage` counts them; nothing where none is
-        lacking."""
+    def _run_for_events(self, generated: Generated) -> Mapping[str, Collection[str]]:
+        """Run a netlist and return its events by list, as `test --coverage` counts them; {}, without a run, if the
+        coverage lacks no events."""
         if not any(self.coverage.missing(subject) for subject in _OF_RUNS):
             return {}
         settings = Settings(coverage=True, cache=False)
@@ -111,11 +112,9 @@ class Steering:
 
 
 def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: Budget = _TINY) -> Generated:
-    """Generate netlist `number` of a series of tiny ones, on one architecture after the other.
-
-    Every op type, fidelity and attribute that changes numbers has its turn, each together with a format, a TM and
-    another attribute. A series that is drawn without such turns leaves rare ones out for long.
-    """
+    """Generate netlist `number` of a series of tiny ones, in which every op type, fidelity and attribute that changes
+    numbers has its turn, on one architecture after the other, each with a drawn format, TM and further attribute.
+    Netlists without such turns would leave rare words out for long."""
     wishes = _wishes()
     turn, place = divmod(number, len(wishes))
     name, types = wishes[(place * _STRIDE + 7 * turn) % len(wishes)]
@@ -131,21 +130,22 @@ def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: 
         return generate(draw.random, arch=arch, budget=budget)
 
 
-def _wish(subject: str, name: str) -> tuple[Sequence[str], frozenset[str]]:
-    """Return op types to draw from and words to prefer, for a name of a list."""
+def _wish_for(subject: str, name: str) -> tuple[Sequence[str], frozenset[str]]:
+    """Return op types to draw from and words to prefer, so that a netlist gets the feature or event `name` of a
+    list."""
     preferred = _words(name)
     if name in _HINTS:
         types, hints = _HINTS[name]
         return types, preferred.union(hints)
     if name.startswith("pack "):
         _, mode, _, df = name.split()
-        return ("nop", "exp"), preferred.union(_OF_DST[mode], (_way(df, mode),))
+        return ("nop", "exp"), preferred.union(_OF_DST[mode], (_copy_word(df, mode),))
     if name.startswith("unpack "):
         _, df, _, register = name.split()
         return ("nop", "exp", "add"), preferred | {
             FORMATS[df].family or "a",
             "Float32" * (register == "Tf32"),
-            _way(df),
+            _copy_word(df),
         }
     if subject == "op types in fused ops":
         return ["fused_op"], preferred
@@ -153,8 +153,9 @@ def _wish(subject: str, name: str) -> tuple[Sequence[str], frozenset[str]]:
     return types or GENERATED, preferred
 
 
-def _way(df: str, mode: str = "") -> str:
-    """Return the word for a copy to or from a format that only copies handle; "" for other formats."""
+def _copy_word(df: str, mode: str = "") -> str:
+    """Return the word that makes the generator draw a copy to or from a format that only copies handle ("conversion" or
+    "integers"); "" for other formats."""
     if mode in ("fp32", "int32") or (mode and is_raw(df)):
         return "conversion"
     if is_raw(df) or is_integer(df):
@@ -164,7 +165,8 @@ def _way(df: str, mode: str = "") -> str:
 
 @cache
 def _wishes() -> list[tuple[str, tuple[str, ...]]]:
-    """Return names of coverage with the op types that have them; op types come three times."""
+    """Return the names of coverage that `evenly` goes through, each with the op types that have it; names of op types
+    occur three times."""
     wishes: list[tuple[str, tuple[str, ...]]] = [(name, ("fused_op",)) for name in lists()["op types in fused ops"]]
     for subject in (*["op types"] * 3, "fidelities", "attributes"):
         for name in lists()[subject]:
@@ -174,7 +176,7 @@ def _wishes() -> list[tuple[str, tuple[str, ...]]]:
     return wishes
 
 
-def _rules(refused: str) -> list[str]:
+def _rule_ids(refused: str) -> list[str]:
     """Return the ids of the rules in a text `name: rules`."""
     return refused.rpartition(": ")[2].split(", ")
 

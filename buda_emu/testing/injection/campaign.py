@@ -52,8 +52,8 @@ class OutputComparison:
         self._places = {number: place for place, number in self.outputs.items()}
 
     def of_values(self, fault: Fault, differ: Mapping[int, Value], computed: int = 0) -> Effect:
-        """Return the effect of a fault after which some values of the run differ, by the number of the clean ones.
-        `computed` is the number of values that were computed again."""
+        """Return the effect of a fault after which some values of the run differ, given by their number in the record;
+        "masked" if none of them is an output. `computed` is the number of values that were computed again."""
         differ = {number: value for number, value in differ.items() if number in self._places}
         if not differ:
             return Effect(fault, "masked", computed=computed)
@@ -72,15 +72,15 @@ class OutputComparison:
             tiles += len(changed)
             maps[queue] = maps.get(queue, 0) | sum(1 << tile for tile in changed.tolist())
             strange |= bool((~np.isfinite(faulty) & np.isfinite(clean)).any())
-            top1 = min(top1, self._same_largest(queue, clean, faulty))
-            likeness = _likeness(clean, faulty)
+            top1 = min(top1, self._share_with_same_largest(queue, clean, faulty))
+            likeness = _pcc_of(clean, faulty)
             if likeness <= worst:
                 worst = likeness
                 output = queue
-            error = max(error, _error(clean, faulty))
+            error = max(error, _relative_error(clean, faulty))
         return Effect(
             fault=fault,
-            outcome=self._outcome(strange, worst, top1),
+            outcome=self._rate_outcome(strange, worst, top1),
             pcc=worst,
             max_error=error if isfinite(error) else None,
             tiles=tiles,
@@ -90,10 +90,10 @@ class OutputComparison:
             maps={queue: f"{bits:x}" for queue, bits in maps.items()},
         )
 
-    def _outcome(self, strange: bool, likeness: float, top1: float) -> Outcome:
-        """Return how bad a fault is that changed outputs: "not finite", "tolerable" or "corrupt". `strange` tells
-        whether an element is not finite where the clean one is; `likeness` is the least PCC of an output; `top1` is the
-        least share of rows whose largest element stays in its place."""
+    def _rate_outcome(self, strange: bool, likeness: float, top1: float) -> Outcome:
+        """Return how bad a fault is that changed outputs: "not finite", "tolerable" or "corrupt". `strange` says that
+        an element is not finite where the clean one is; `likeness` is the least PCC of an output; `top1` is the least
+        share of rows whose largest element stays in its place."""
         if strange:
             return "not finite"
         if likeness >= self._tolerance.least_pcc and (top1 == 1.0 or not self._tolerance.top1):
@@ -101,15 +101,13 @@ class OutputComparison:
         return "corrupt"
 
     def of_machine(self, fault: Fault, left: Left) -> Effect:
-        """Return the effect of a fault by the memory that another run left.
-
-        Entries that the host does not find, or finds and should not, are corrupt, too.
-        """
+        """Return the effect of a fault by the contents of queues and rams that a whole run with it left. Entries that
+        the host does not find, or finds and should not, make it corrupt."""
         equal = self._trace.arithmetic.equal
         nodes = self._trace.nodes
         differ = {number: value for number, value in left.values.items() if not equal(value, nodes[number].value)}
         effect = self.of_values(fault, differ)
-        wrong = self._wrong_windows(left)
+        wrong = self._describe_wrong_entries(left)
         if not wrong or effect.outcome == "not finite":
             return effect
         return Effect(
@@ -125,8 +123,9 @@ class OutputComparison:
             maps=effect.maps,
         )
 
-    def _wrong_windows(self, left: Left) -> list[str]:
-        """Describe the entries of outputs that were never written, and the queues in which the host finds others."""
+    def _describe_wrong_entries(self, left: Left) -> list[str]:
+        """Return a text for each output entry that was never written, and for each queue in which the host finds other
+        entries than after the clean run."""
         missing = {self._places[number] for number in self._places.keys() - left.values.keys()}
         wrong = [f"{queue}: entry in slot {slot} was never written" for queue, slot in sorted(missing)]
         for queue in sorted({queue for queue, _ in self.outputs} & left.windows.keys()):
@@ -138,8 +137,8 @@ class OutputComparison:
                 wrong.append(f"{queue}: the host finds other entries")
         return wrong
 
-    def _same_largest(self, queue: str, clean: Floats, faulty: Floats) -> float:
-        """Return the share of an entry's rows whose largest element is in the place of the clean run."""
+    def _share_with_same_largest(self, queue: str, clean: Floats, faulty: Floats) -> float:
+        """Return the share of an entry's rows whose largest element is where it is in the clean run."""
         blocking = self._trace.netlist.queues[queue].blocking
         with np.errstate(all="ignore"):
             before = np.nan_to_num(rows_of(clean, blocking)).argmax(axis=-1)
@@ -155,8 +154,9 @@ def rows_of(tiles: Floats, blocking: Blocking) -> Floats:
     return cut.swapaxes(2, 3).reshape(t, rows * height, cols * width)
 
 
-def _likeness(clean: Floats, faulty: Floats) -> float:
-    """Return the PCC of an entry like the comparisons of tests (NETLIST 5.3); 0 where it is not finite."""
+def _pcc_of(clean: Floats, faulty: Floats) -> float:
+    """Return the PCC of a faulty entry and the clean one, computed as the comparisons of tests do (NETLIST 5.3); 0 if
+    it is not finite."""
     with np.errstate(all="ignore"):
         rows = [
             replace_special(values.reshape(1, -1).astype(np.float64), nan_is_zero=True) for values in (clean, faulty)
@@ -169,8 +169,8 @@ def _likeness(clean: Floats, faulty: Floats) -> float:
     return 0.0
 
 
-def _error(clean: Floats, faulty: Floats) -> float:
-    """Return the largest difference, relative to the root mean square of the clean entry."""
+def _relative_error(clean: Floats, faulty: Floats) -> float:
+    """Return the largest difference of an element, as a multiple of the root mean square of the clean entry."""
     with np.errstate(all="ignore"):
         size = float(np.sqrt(np.mean(clean.astype(np.float64) ** 2)))
         return float(np.abs(faulty.astype(np.float64) - clean).max()) / (size or 1.0)
@@ -191,8 +191,8 @@ class Steps:
 
 
 def steps(sites: Sites, fault: Fault, spoils: Mapping[int, Spoil]) -> Steps:
-    """Return the commands for a fault that changes one value for all that read it; `spoils` has the changes of values
-    by node. Raises HostError for any other fault."""
+    """Return a fault as commands of the debugger, if it changes one value for all that read it; `spoils` has the
+    functions that change values, by node. Raises HostError for any other fault."""
     if fault.reader is not None or len(fault.nodes) != 1:
         raise HostError(
             f"fault {fault.number}: the debugger changes one value for all that read it; this fault is of another kind"
@@ -212,8 +212,8 @@ def steps(sites: Sites, fault: Fault, spoils: Mapping[int, Spoil]) -> Steps:
 
 
 def _op_result(sites: Sites, node: Node) -> Node | None:
-    """Return the op's result that an entry is an exact copy of, None where something else reads that, too, or the entry
-    is rearranged; an op's result itself."""
+    """Return the node of the op's result that an entry is an exact copy of; None if something else reads that result,
+    too, or the entry is rearranged. A node that is no entry is returned itself."""
     if not isinstance(node.step, Push):
         return node
     source = sites.trace.nodes[node.inputs[0]]
@@ -224,7 +224,7 @@ def _op_result(sites: Sites, node: Node) -> Node | None:
 
 
 def _right_after(op: str, times: int) -> tuple[str, ...]:
-    """Return the commands that stop after that run of the op which `times` earlier runs precede."""
+    """Return the debugger's commands that stop right after a run of the op that `times` earlier runs precede."""
     ignored = ()
     if times:
         ignored = (f"ignore 1 {times}",)
@@ -262,8 +262,8 @@ class Settings:
     scatter: bool = False
 
     def with_places(self, precision: Precision) -> "Settings":
-        """Return the settings with places to flip bits in: those named, else all that machines of this precision have.
-        A Bench calls it first."""
+        """Return the settings with places to flip bits in: those that are named, else all that machines of this
+        precision have."""
         if self.places:
             return self
         places = tuple(place for place in PLACES if precision == "device" or place not in INSIDE)
@@ -306,14 +306,14 @@ class Bench:
 
     @cached_property
     def _ranges(self) -> Ranges:
-        """Return the bounds of each op's results, learned from this run and, where inputs come from a seed, from
-        further clean ones."""
+        """The bounds of each op's results, learned from this run and, if inputs come from a seed, from further clean
+        runs."""
         seeds = range(1, CLEAN_RUNS if self._machines.made_up else 1)
         return Ranges(chain([self.trace], map(self._machines.record_run, seeds)))
 
     def fault(self, number: int) -> Fault:
-        """Return fault `number`. Raises HostError where nothing can be hit, and for a given fault that the run does
-        not have."""
+        """Return fault `number` of the campaign, drawn or from the settings. Raises HostError where nothing can be hit,
+        and for a fault of the settings that the run does not have."""
         if self._given:
             return self._draw.resolve(self._given[number])
         return self._draw.fault(number, self.settings.seed)
@@ -321,10 +321,10 @@ class Bench:
     def effect(self, number: int) -> Effect:
         """Inject fault `number` and return its effect, with the effects that remain under each protection."""
         fault = self.fault(number)
-        effect = self._effect(fault, None)
+        effect = self._inject(fault, None)
         after: dict[str, After] = {}
         for name in self.settings.protect:
-            remaining = self._after(name, effect)
+            remaining = self._remaining_effect(name, effect)
             if remaining is not None:
                 after[name] = remaining
         if after:
@@ -336,37 +336,38 @@ class Bench:
         fault = self.fault(number)
         changes: dict[int, Spoil] = {}
         if fault.kind not in TIMED and not self._is_of_run(fault):
-            changes = spoils(fault, self.trace, self._seed(fault))
+            changes = spoils(fault, self.trace, self._noise_seed(fault))
         return steps(self.sites, fault, changes)
 
-    def _after(self, protection: Protection, effect: Effect) -> After | None:
-        """Return what remains of a fault under a protection; None where the protection changes nothing."""
+    def _remaining_effect(self, protection: Protection, effect: Effect) -> After | None:
+        """Return what a protection leaves of a fault's effect; None if the protection does not apply to it."""
         fault = effect.fault
         if protection != "range":
-            return in_memory(protection, fault, self._seed(fault))
+            return in_memory(protection, fault, self._noise_seed(fault))
         if effect.outcome == "masked" or self._is_of_run(fault):
             return None
-        return self._effect(fault, self._ranges.clip).outcome
+        return self._inject(fault, self._ranges.clip).outcome
 
-    def _seed(self, fault: Fault) -> int:
-        """Return the seed of the random part of a fault."""
+    def _noise_seed(self, fault: Fault) -> int:
+        """Return the seed of a fault's random bits, such as those of a burst."""
         return seed_of(self.settings.seed, fault.number)
 
     @staticmethod
     def _is_of_run(fault: Fault) -> bool:
-        """Return whether the fault needs a run, or a model of the time, of its own."""
+        """Return whether the fault needs a whole run, or a model of the time, of its own, rather than a change of
+        recorded values."""
         return fault.kind in TIMED or fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN)
 
-    def _effect(self, fault: Fault, guard: Guard | None) -> Effect:
+    def _inject(self, fault: Fault, guard: Guard | None) -> Effect:
         """Inject a fault and return its effect; errors that stop the run become outcomes. `guard` is applied to results
         of ops that are computed again, None for no protection."""
         try:
             if fault.kind in TIMED:
-                return self._time_effect(fault)
+                return self._inject_time_fault(fault)
             if self._is_of_run(fault):
                 left = self._machines.run_with_fault(fault, self.trace, self._comparison.outputs)
                 return self._comparison.of_machine(fault, left)
-            changes = spoils(fault, self.trace, self._seed(fault))
+            changes = spoils(fault, self.trace, self._noise_seed(fault))
             differ, computed = self.trace.propagate(changes, fault.reader, fault.operand, guard)
         except ProgramError as error:
             if error.kind not in _WAITS:
@@ -380,9 +381,9 @@ class Bench:
             return Effect(fault, "stopped", error=str(error).splitlines()[0])
         return self._comparison.of_values(fault, differ, computed)
 
-    def _time_effect(self, fault: Fault) -> Effect:
-        """Return the effect of a fault that changes times: late where it misses a bound of `performance-check` or of
-        the settings. Raises HostError where no time is modelled."""
+    def _inject_time_fault(self, fault: Fault) -> Effect:
+        """Return the effect of a fault that changes times: late if it misses a bound of `performance-check` or of the
+        settings. Raises HostError where no time is modelled."""
         slower = self._times.slower(fault)
         if slower.missed:
             error = f"performance-check: {', '.join(slower.missed)}"
@@ -397,11 +398,12 @@ Make = Callable[[], Bench]
 
 
 def injector(make: Make) -> Callable[[Sequence[int]], list[Effect]]:
-    """Return the function that computes, in a worker, the effects of faults by their numbers."""
-    return partial(_effects, make())
+    """Make a bench in a worker process, and return the function that computes the effects of faults, given by their
+    numbers."""
+    return partial(_inject_all, make())
 
 
-def _effects(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
+def _inject_all(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
     """Inject the faults of these numbers and return their effects, in order."""
     return [bench.effect(number) for number in numbers]
 
@@ -409,14 +411,12 @@ def _effects(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
 def effects(
     make: Make, numbers: Sequence[int], workers: Workers, bench: Bench, files: Sequence[str] = ()
 ) -> Generator[list[Effect], None, None]:
-    """Yield the effects of faults of these numbers in order, in parts as they are ready.
-
-    `make` makes a bench in a worker, from `files`; with one worker `bench` does all the work.
-    """
+    """Yield the effects of the faults with these numbers, in order, in parts of BATCH as they are ready. `make` makes a
+    bench in a worker process, from `files`; without workers `bench` does the work here."""
     parts = [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)]
     if workers.alone:
         for part in parts:
-            yield _effects(bench, part)
+            yield _inject_all(bench, part)
         return
     job = Job("buda_emu.testing.injection.campaign:injector", make, tuple(files))
     with closing(in_order(spread(job, parts, workers))) as results:

@@ -59,7 +59,7 @@ class CampaignLog:
             stream.write(text.encode())
 
     def locate(self, error: UnknownEffectError) -> HostError:
-        """Return the error about an effect of this log with the effect's file and line."""
+        """Return a HostError that adds the file and line of the effect in this log to an error about it."""
         return HostError(f"{self.path}:{self._lines[error.number]}: {error}: {_FIX}")
 
     def _read(self) -> list[Effect]:
@@ -79,7 +79,7 @@ class CampaignLog:
             raise HostError(f"{self.path} is of another campaign: it differs in {named}: {_FIX_HEAD}")
         effects: dict[int, Effect] = {}
         for number, line in enumerate(lines, 2):
-            effect = self._effect(line, f"{self.path}:{number}")
+            effect = self._parse_effect(line, f"{self.path}:{number}")
             if effects.setdefault(effect.fault.number, effect) != effect:
                 earlier = self._lines[effect.fault.number]
                 raise HostError(
@@ -89,9 +89,9 @@ class CampaignLog:
         return list(effects.values())
 
     @staticmethod
-    def _effect(line: bytes, place: str) -> Effect:
-        """Return the effect of a line. Raises HostError with `place`, the line's file and number, for a line that is
-        none."""
+    def _parse_effect(line: bytes, place: str) -> Effect:
+        """Parse the effect of a fault in a line. Raises HostError, with `place` (the line's file and number), for
+        anything else."""
         content = read_object(line, place, "an effect of a fault", _FIX)
         try:
             return Effect.from_json(content)

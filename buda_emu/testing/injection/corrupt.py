@@ -25,10 +25,11 @@ OTHER_FORMAT = {
 
 
 def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
-    """Return, for each node of a fault, the function that changes its value. `seed` is that of noise."""
+    """Return, for each node of a fault, the function that changes the node's value as the fault does. `seed` is that of
+    noise."""
     if fault.place in INSIDE:
         (hit,) = fault.nodes
-        return {hit: lambda _: _inside(trace, hit, fault)}
+        return {hit: lambda _: _recompute_with_fault(trace, hit, fault)}
     if fault.kind == "entry":
         return _spoil_entries(fault, trace)
     if fault.kind == "core":
@@ -40,20 +41,21 @@ def _spoil_bits(fault: Fault, trace: Trace, seed: int) -> Spoil:
     """Return the function that changes bits or tiles of a value, the same for all nodes of the fault."""
     arithmetic = trace.arithmetic
     if fault.kind == "flip":
-        return lambda value: _at(arithmetic, value, fault, _flip)
+        return lambda value: _change_tile(arithmetic, value, fault, _flip_bits)
     if fault.kind == "burst":
         masks = burst_masks(fault.df, seed)
-        return lambda value: _at(arithmetic, value, fault, lambda bits, _: _burst(bits, fault, masks))
+        return lambda value: _change_tile(arithmetic, value, fault, lambda bits, _: _flip_burst(bits, fault, masks))
     if fault.kind == "packet":
-        return lambda value: _packet(arithmetic, value, fault)
+        return lambda value: _with_broken_packet(arithmetic, value, fault)
     if fault.kind == "format":
-        return lambda value: _as_other(arithmetic, value, fault.df)
+        return lambda value: _misread(arithmetic, value, fault.df)
     tiles = tiles_of_core(_op_of(trace, fault.nodes[0]).blocking, fault.core or (0, 0))
-    return lambda value: _stuck(arithmetic, value, fault, tiles)
+    return lambda value: _with_stuck_bit(arithmetic, value, fault, tiles)
 
 
 def _spoil_entries(fault: Fault, trace: Trace) -> dict[int, Spoil]:
-    """Put the first of two entries in the place of the second, and where they are swapped the second in the first's."""
+    """Return the functions for two entries of a queue: the second becomes the first, and unless it comes twice the
+    first becomes the second."""
     first, second = (trace.nodes[node].value for node in fault.nodes)
     changes: dict[int, Spoil] = {fault.nodes[1]: lambda _: first}
     if fault.how != "twice":
@@ -68,13 +70,13 @@ def _spoil_core(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
     tiles = tiles_of_core(_op_of(trace, fault.nodes[0]).blocking, fault.core or (0, 0))
     noise = Random(seed)
     return {
-        node: lambda value, before=before: _dead(arithmetic, value, before, fault.how, tiles, noise)
-        for node, before in zip(fault.nodes, _before(trace, fault.nodes), strict=True)
+        node: lambda value, before=before: _with_dead_core(arithmetic, value, before, fault.how, tiles, noise)
+        for node, before in zip(fault.nodes, _values_before(trace, fault.nodes), strict=True)
     }
 
 
-def _inside(trace: Trace, node: int, fault: Fault) -> Value:
-    """Return the result of the op at a node, computed once more with the fault in one of its units."""
+def _recompute_with_fault(trace: Trace, node: int, fault: Fault) -> Value:
+    """Compute the result of the op at a node once more, with the fault in one of its units, and return it."""
     from buda_emu.testing.injection.inside_op import WatchedUnits
 
     assert isinstance(trace.arithmetic, OnDevice)
@@ -87,7 +89,7 @@ def burst_noise(seed: int) -> int:
 
 
 def burst_masks(df: str, seed: int) -> NDArray[np.unsignedinteger[Any]]:
-    """Return the bits of a burst that change, as one mask for each datum."""
+    """Return the bits of a burst that change, as one mask for each datum of format `df`."""
     width = FORMATS[df].bits
     noise = burst_noise(seed)
     masks = [noise >> place & ((1 << width) - 1) for place in range(0, 8 * FLIT_BYTES, width)]
@@ -110,8 +112,8 @@ def tiles_of_core(blocking: Blocking, core: tuple[int, int]) -> Numbers:
     return numbers[:, row : row + blocking.block_rows, col : col + blocking.block_cols].reshape(-1)
 
 
-def _before(trace: Trace, nodes: tuple[int, ...]) -> list[Value | None]:
-    """Return, for each node, the value of the same op for the input before it; None for the first input."""
+def _values_before(trace: Trace, nodes: tuple[int, ...]) -> list[Value | None]:
+    """Return, for each of these nodes of one op, the op's value for the input before; None for the first input."""
     op = _op_of(trace, nodes[0])
     steps = ((node, node.step) for node in trace.nodes[: nodes[0]])
     earlier = [node.value for node, step in steps if isinstance(step, Run) and step.op.name == op.name]
@@ -119,19 +121,18 @@ def _before(trace: Trace, nodes: tuple[int, ...]) -> list[Value | None]:
     return [earlier[-1] if earlier else None, *values[:-1]]
 
 
-def _at(arithmetic: Arithmetic, value: Value, fault: Fault, change: Callable[[Bits, Fault], None]) -> Value:
-    """Return the value with the bits of the fault's tile changed by `change`; datums that represent the same number
-    have the same bits."""
+def _change_tile(arithmetic: Arithmetic, value: Value, fault: Fault, change: Callable[[Bits, Fault], None]) -> Value:
+    """Return the value with the bits of the fault's tile changed by `change`, which changes them in place."""
     place = (slice(0, 1), slice(fault.tile, fault.tile + 1))
     bits = arithmetic.encode(value[place], fault.df)
     before = arithmetic.decode(bits.copy())
     change(bits, fault)
-    return _put(value, place, before, arithmetic.decode(bits))
+    return _with_changes_at(value, place, before, arithmetic.decode(bits))
 
 
-def _put(value: Value, place: tuple[slice, ...], before: Value, after: Value) -> Value:
-    """Return a copy of the value with `after` in a place (slices of inputs and tiles). Of floats only elements that
-    differ from `before` change, as the value may have more bits than the format."""
+def _with_changes_at(value: Value, place: tuple[slice, ...], before: Value, after: Value) -> Value:
+    """Return a copy of the value in which the place (slices of inputs and tiles) holds `after`. In a value of floats
+    only elements change in which `after` differs from `before`, as the value may have more bits than the format."""
     changed = value.copy()
     if isinstance(changed, Bits):
         changed.assign(place, after)
@@ -141,7 +142,7 @@ def _put(value: Value, place: tuple[slice, ...], before: Value, after: Value) ->
     return changed
 
 
-def _flip(bits: Bits, fault: Fault) -> None:
+def _flip_bits(bits: Bits, fault: Fault) -> None:
     """Invert the fault's bits of one datum or shared exponent, in place. `bits` is one tile."""
     mask = sum(1 << bit for bit in fault.bits)
     if fault.exponent:
@@ -151,12 +152,12 @@ def _flip(bits: Bits, fault: Fault) -> None:
         bits.datums[0, 0, fault.datum] ^= bits.datums.dtype.type(mask)
 
 
-def _burst(bits: Bits, fault: Fault, masks: NDArray[np.unsignedinteger[Any]]) -> None:
+def _flip_burst(bits: Bits, fault: Fault, masks: NDArray[np.unsignedinteger[Any]]) -> None:
     """Invert, in place, the bits of `masks` in the 32 bytes that hold the fault's datum."""
     bits.datums[0, 0, flit_of(fault.df, fault.datum)] ^= masks
 
 
-def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -> Value:
+def _with_stuck_bit(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -> Value:
     """Return the value with a bit of all datums of the tiles set to 0 or 1."""
     bits = arithmetic.encode(value, fault.df)
     before = arithmetic.decode(bits.copy())
@@ -166,52 +167,55 @@ def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -
     else:
         bits.datums[0, tiles] &= ~mask
     everything = (slice(0, 1), slice(None))
-    return _put(value, everything, before, arithmetic.decode(bits))
+    return _with_changes_at(value, everything, before, arithmetic.decode(bits))
 
 
-def _as_other(arithmetic: Arithmetic, value: Value, df: str) -> Value:
-    """Return the value whose bits of format `df` are read as the other format of the same width."""
+def _misread(arithmetic: Arithmetic, value: Value, df: str) -> Value:
+    """Return the value whose bits of format `df` are read as another format of the same width (`OTHER_FORMAT`)."""
     bits = arithmetic.encode(value, df)
     misread = Bits(OTHER_FORMAT[df], bits.datums, bits.exponents).values()
     return arithmetic.decode(Bits.encode(df, np.ascontiguousarray(misread, np.float32)))
 
 
-def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
-    """Return the value in which a tile is lost, or 32 bytes of it, or the tile before stands in its place."""
+def _with_broken_packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
+    """Return the value in which the fault's tile is lost, or 32 bytes of it, or is replaced by the tile before it."""
     if fault.how == "part lost":
-        return _at(arithmetic, value, fault, _clear)
+        return _change_tile(arithmetic, value, fault, _clear_flit)
     if fault.how == "twice":
         source = value[0:1, fault.tile - 1 : fault.tile]
     else:
-        source = _in_form_of(arithmetic, value, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
+        source = _convert_like(arithmetic, value, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
     return _with_tiles(value, np.array([fault.tile]), source)
 
 
-def _clear(bits: Bits, fault: Fault) -> None:
+def _clear_flit(bits: Bits, fault: Fault) -> None:
     """Set the 32 bytes of a tile that hold the fault's datum to 0, in place."""
     bits.datums[0, 0, flit_of(fault.df, fault.datum)] = 0
 
 
-def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, tiles: Numbers, noise: Random) -> Value:
-    """Return the value with the tiles of a core that does not work: zeros, noise, or those of the value `before`."""
+def _with_dead_core(
+    arithmetic: Arithmetic, value: Value, before: Value | None, how: str, tiles: Numbers, noise: Random
+) -> Value:
+    """Return the value with the tiles of a core that does not work replaced: by zeros, noise, or those of `before`, the
+    value for the input before ("stale")."""
     if how == "stale" and before is not None:
         return _with_tiles(value, tiles, before[0:1, tiles])
     numbers = np.zeros((1, len(tiles), TILE_ELEMENTS), np.float32)
     if how == "noise":
         words = np.frombuffer(noise.randbytes(numbers.size), np.uint8).reshape(numbers.shape)
         numbers = words.astype(np.float32) / np.float32(64) - np.float32(2)
-    return _with_tiles(value, tiles, _in_form_of(arithmetic, value, numbers))
+    return _with_tiles(value, tiles, _convert_like(arithmetic, value, numbers))
 
 
-def _in_form_of(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
-    """Return numbers, float32[1, n, 1024], in the form of `value`: bits of its format or floats."""
+def _convert_like(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
+    """Convert numbers, float32[1, n, 1024], to the representation of `value`: bits of its format, or floats."""
     if isinstance(value, Bits):
         return arithmetic.decode(Bits.encode(value.df, numbers))
     return numbers
 
 
 def _with_tiles(value: Value, tiles: Numbers, source: Value) -> Value:
-    """Return a copy of a value with the tiles of `source` in the places `tiles`."""
+    """Return a copy of a value with the tiles of `source` at the tile numbers `tiles`."""
     changed = value.copy()
     if isinstance(changed, Bits):
         changed.assign((slice(0, 1), tiles), source)

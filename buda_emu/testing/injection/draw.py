@@ -48,7 +48,7 @@ class Draw:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of all that can be hit by stratum; empty without strata."""
+        """The share of all sites that each stratum has, by name; empty without strata."""
         if not self._by:
             return {}
         if self._by == "kind":
@@ -56,8 +56,8 @@ class Draw:
         return {part.name: part.share for part in self.strata}
 
     def fault(self, number: int, seed: int) -> Fault:
-        """Return fault `number` of a campaign, the same for the same arguments. Raises HostError where nothing can be
-        hit."""
+        """Draw fault `number` of a campaign, the same for the same arguments, and return it with its nodes. Raises
+        HostError where nothing can be hit."""
         if not self._kinds:
             scope = ""
             if self.sites.only:
@@ -75,24 +75,24 @@ class Draw:
         return self.resolve(fault)
 
     def _draw_kind(self, kind: Kind, number: int, random: Random) -> Fault | None:
-        """Draw fault `number`, of a kind; None where it can hit nothing."""
+        """Draw fault `number` of a kind; None if faults of the kind can hit nothing in this run."""
         make: Mapping[Kind, Callable[[], Fault | None]] = {
-            "flip": lambda: self._flip(number, random),
-            "burst": lambda: self._burst_of(number, random),
-            "stuck": lambda: self._stuck(number, random),
-            "core": lambda: self._core(number, random),
-            "packet": lambda: self._packet(number, random),
-            "entry": lambda: self._entry(number, random),
-            "pointer": lambda: self._pointer(number, random),
-            "format": lambda: self._format(number, random),
-            "clock": lambda: self._clock(number, random),
-            "link": lambda: self._link(number, random),
+            "flip": lambda: self._draw_flip(number, random),
+            "burst": lambda: self._draw_burst(number, random),
+            "stuck": lambda: self._draw_stuck_bit(number, random),
+            "core": lambda: self._draw_dead_core(number, random),
+            "packet": lambda: self._draw_packet(number, random),
+            "entry": lambda: self._draw_entry_fault(number, random),
+            "pointer": lambda: self._draw_pointer_flip(number, random),
+            "format": lambda: self._draw_format_fault(number, random),
+            "clock": lambda: self._draw_slow_clock(number, random),
+            "link": lambda: self._draw_slow_link(number, random),
         }
         return make[kind]()
 
     # ------------------------------------------------------------------------------------------------------- bits
     def _stratum(self, number: int) -> Stratum | None:
-        """Return the stratum that fault `number` hits; None where it has no sites."""
+        """Return the stratum that fault `number` hits; None if that has no sites, or there are no strata."""
         if not self.strata:
             return None
         part = self.strata[number % len(self.strata)]
@@ -100,9 +100,9 @@ class Draw:
             return part
         return None
 
-    def _flip(self, number: int, random: Random) -> Fault | None:
-        """Draw a flip of one or several bits of a datum, or of a shared exponent; None where the stratum of fault
-        `number` has no sites."""
+    def _draw_flip(self, number: int, random: Random) -> Fault | None:
+        """Draw a flip of one or several bits of a datum, or of a shared exponent; None if the stratum of fault `number`
+        has no sites."""
         part = self._stratum(number)
         if part is None:
             return None
@@ -124,28 +124,27 @@ class Draw:
         if self._scatter:
             others = [other for other in range(width) if other != bit]
             bits = tuple(sorted((bit, *random.sample(others, min(len(others), self._burst - 1)))))
-        fault = self._at(number, "flip", site)
+        fault = self._fault_at(number, "flip", site)
         return replace(fault, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
 
-    def _burst_of(self, number: int, random: Random) -> Fault | None:
-        """Draw a burst in memory. For a stratum of units, which process one datum after the other, draw a flip of one
-        datum instead. None where nothing can be hit."""
+    def _draw_burst(self, number: int, random: Random) -> Fault | None:
+        """Draw a burst, which hits memory; if the stratum of fault `number` has only sites in units, which process one
+        datum after the other, draw a flip of one datum instead. None if nothing can be hit."""
         part = self._stratum(number)
         if part is None:
             return None
         outside = self._sites_in_memory(part)
         if outside is None:
             if self._by:
-                return self._flip(number, random)
+                return self._draw_flip(number, random)
             return None
         site = outside.draw(random)
-        fault = self._at(number, "burst", site)
+        fault = self._fault_at(number, "burst", site)
         tile = random.randrange(site.tiles)
         return replace(fault, tile=tile, datum=random.randrange(TILE_ELEMENTS), how="noise", stratum=part.name)
 
     def _sites_in_memory(self, part: Stratum) -> Weighted | None:
-        """Return the sites of a stratum that lie in memory, where bursts hit, not in a unit; None where there are
-        none."""
+        """Return the sites of a stratum that lie in memory rather than in a unit; None if there are none."""
         if part.name not in self._in_memory:
             sites = [site for site in part.sites.items if site.place not in INSIDE]
             self._in_memory[part.name] = Weighted.of(sites)
@@ -154,7 +153,7 @@ class Draw:
             return outside
         return None
 
-    def _packet(self, number: int, random: Random) -> Fault | None:
+    def _draw_packet(self, number: int, random: Random) -> Fault | None:
         """Draw a tile, or part of it, that is lost or comes twice on its way to an op; None where no operand can be
         hit."""
         if not self.sites.places["operand"].items:
@@ -165,38 +164,40 @@ class Draw:
         datum = -1
         if how == "part lost":
             datum = random.randrange(TILE_ELEMENTS)
-        return replace(self._at(number, "packet", site), tile=tile, datum=datum, how=how)
+        return replace(self._fault_at(number, "packet", site), tile=tile, datum=datum, how=how)
 
     # ------------------------------------------------------------------------------------------------------ cores
-    def _stuck(self, number: int, random: Random) -> Fault | None:
+    def _draw_stuck_bit(self, number: int, random: Random) -> Fault | None:
         """Draw a bit that is stuck in the results of one core; None where no result can be hit."""
-        fault = self._of_core(number, "stuck", random)
+        fault = self._draw_core_fault(number, "stuck", random)
         if fault is None:
             return None
         return replace(fault, bits=(random.randrange(FORMATS[fault.df].bits),), how=str(random.randrange(2)))
 
-    def _core(self, number: int, random: Random) -> Fault | None:
+    def _draw_dead_core(self, number: int, random: Random) -> Fault | None:
         """Draw a core whose results are zeros, old, or noise; None where no result can be hit."""
-        fault = self._of_core(number, "core", random)
+        fault = self._draw_core_fault(number, "core", random)
         if fault is None:
             return None
         return replace(fault, how=("zero", "stale", "noise")[random.randrange(3)])
 
-    def _of_core(self, number: int, kind: Kind, random: Random) -> Fault | None:
-        """Draw an op from one input on, and one core of its grid; None where no result can be hit."""
+    def _draw_core_fault(self, number: int, kind: Kind, random: Random) -> Fault | None:
+        """Draw an op's result for one input, and a core of the op's grid, and return a fault of `kind` there; None if
+        no result can be hit."""
         if not self.sites.places["l1"].items:
             return None
         site = self.sites.places["l1"].draw(random)
         step = self._trace.nodes[site.node].step
         assert isinstance(step, Run)
         rows, cols = step.op.blocking.grid_size
-        return replace(self._at(number, kind, site), core=(random.randrange(rows), random.randrange(cols)))
+        return replace(self._fault_at(number, kind, site), core=(random.randrange(rows), random.randrange(cols)))
 
     # ----------------------------------------------------------------------------------------------------- queues
-    def _entry(self, number: int, random: Random) -> Fault | None:
-        """Draw an entry of a queue that is lost, doubled, repeated or swapped; None where no queue has such entries."""
-        pairs = self._pairs
-        losable = self._losable
+    def _draw_entry_fault(self, number: int, random: Random) -> Fault | None:
+        """Draw an entry of a queue that is lost, added once more, repeated or swapped; None if no queue has such
+        entries."""
+        pairs = self._entry_pairs
+        losable = self._losable_entries
         choices: list[str] = []
         if pairs:
             choices += ["twice", "swapped"]
@@ -207,12 +208,12 @@ class Draw:
         how = choices[random.randrange(len(choices))]
         if how in OF_RUN:
             inputs, queue, place = losable[random.randrange(len(losable))]
-            return self._of_queue(number, "entry", queue, entry=inputs, tile=place, how=how)
+            return self._queue_fault(number, "entry", queue, entry=inputs, tile=place, how=how)
         second = pairs[random.randrange(len(pairs))]
-        return replace(self._of_queue(number, "entry", second.queue, entry=self._entry_of(second)), how=how)
+        return replace(self._queue_fault(number, "entry", second.queue, entry=self._entry_of(second)), how=how)
 
     @cached_property
-    def _pairs(self) -> list[Node]:
+    def _entry_pairs(self) -> list[Node]:
         """Pairs of entries of one shape that follow each other in a queue and of which ops read one at least, each
         given by its second entry."""
         last: dict[str, Node] = {}
@@ -225,9 +226,9 @@ class Draw:
         return pairs
 
     @cached_property
-    def _losable(self) -> list[tuple[int, str, int]]:
-        """The entries that may be lost when the host or an op pushes them, each as the number of inputs that ran
-        before, the queue, and the entry's place between its pointers."""
+    def _losable_entries(self) -> list[tuple[int, str, int]]:
+        """The entries that may be lost when the host or an op pushes them, each as (number of inputs that ran before,
+        queue, the entry's place between the queue's pointers)."""
         queues = {node.queue for node in self.sites.entries}
         entries: list[tuple[int, str, int]] = []
         for queue, slots in self._trace.begun.items():
@@ -235,38 +236,38 @@ class Draw:
         entries += [(inputs, queue, occupancy - 1) for inputs, queue, occupancy in self._trace.pushed]
         return [entry for entry in entries if entry[1] in queues]
 
-    def _pointer(self, number: int, random: Random) -> Fault | None:
+    def _draw_pointer_flip(self, number: int, random: Random) -> Fault | None:
         """Draw a flip of a bit of a pointer between two inputs; None where there are no queues."""
         queues = sorted({node.queue for node in self.sites.entries})
         if not queues:
             return None
         queue = queues[random.randrange(len(queues))]
-        names, reach = self._pointers(queue)
+        names, reach = self._pointer_names(queue)
         bit = random.randrange(max(1, (reach - 1).bit_length()))
         how = names[random.randrange(len(names))]
         inputs = random.randrange(self._trace.inputs)
-        return self._of_queue(number, "pointer", queue, entry=inputs, bits=(bit,), how=how)
+        return self._queue_fault(number, "pointer", queue, entry=inputs, bits=(bit,), how=how)
 
-    def _pointers(self, queue: str) -> tuple[tuple[str, ...], int]:
-        """Return the names of the pointers that a queue or ram has, and the number of values that each of them can
+    def _pointer_names(self, queue: str) -> tuple[tuple[str, ...], int]:
+        """Return the names of the pointers that a queue or ram has, and the number of values that each pointer can
         have."""
         declared = self._trace.netlist.queues[queue]
         if declared.is_ram:
             return POINTERS[:2], declared.entries
         return POINTERS, 2 * declared.entries
 
-    def _format(self, number: int, random: Random) -> Fault | None:
-        """Draw a queue whose bits are read as another format of the same width; None where no queue has such a
-        format."""
+    def _draw_format_fault(self, number: int, random: Random) -> Fault | None:
+        """Draw a queue whose bits are read as another format of the same width; None if no queue has a format with such
+        another one."""
         queues = sorted({node.queue for node in self.sites.entries if node.df in OTHER_FORMAT})
         if not queues:
             return None
         queue = queues[random.randrange(len(queues))]
         other = OTHER_FORMAT[self._trace.netlist.queues[queue].df]
-        return self._of_queue(number, "format", queue, how=f"read as {other}")
+        return self._queue_fault(number, "format", queue, how=f"read as {other}")
 
     # ------------------------------------------------------------------------------------------------------- time
-    def _clock(self, number: int, random: Random) -> Fault:
+    def _draw_slow_clock(self, number: int, random: Random) -> Fault:
         """Draw a slower clock from one execute on."""
         factor = FACTORS[random.randrange(len(FACTORS))]
         return Fault(
@@ -280,7 +281,7 @@ class Draw:
             how=factor,
         )
 
-    def _link(self, number: int, random: Random) -> Fault:
+    def _draw_slow_link(self, number: int, random: Random) -> Fault:
         """Draw a slower memory, NoC, port or Ethernet link for the whole run."""
         name = LINKS[random.randrange(len(LINKS))]
         return Fault(
@@ -295,12 +296,12 @@ class Draw:
 
     @property
     def _executes(self) -> int:
-        """Return the number of executes of the run, at least 1."""
+        """The number of executes of the run, at least 1."""
         return max(1, len(self._trace.epochs))
 
     # --------------------------------------------------------------------------------------------------- the same
-    def _at(self, number: int, kind: Kind, site: Site) -> Fault:
-        """Return a fault of a site, still without tile, datum and bits."""
+    def _fault_at(self, number: int, kind: Kind, site: Site) -> Fault:
+        """Return a fault at a site, without tile, datum and bits, which the caller draws."""
         node = self._trace.nodes[site.node]
         if site.reader is None:
             at = node
@@ -321,7 +322,7 @@ class Draw:
             operand=site.operand,
         )
 
-    def _of_queue(
+    def _queue_fault(
         self,
         number: int,
         kind: Kind,
@@ -332,8 +333,8 @@ class Draw:
         bits: tuple[int, ...] = (),
         how: str = "",
     ) -> Fault:
-        """Return a fault in a queue or ram. `entry` is the position of its value, or the number of inputs that ran
-        before."""
+        """Return a fault in a queue or ram. `entry` is the position of the value that it hits or, for one that needs a
+        run of its own, the number of inputs that ran before."""
         df = self._trace.netlist.queues[queue].df
         return Fault(
             number=number,
@@ -354,8 +355,8 @@ class Draw:
         return self.sites.ordinals[node.number]
 
     def resolve(self, fault: Fault) -> Fault:
-        """Return the fault with `nodes` and `reader`, found in the run. Raises HostError for a fault that the run does
-        not have."""
+        """Find the values of the run that a fault names, and return the fault with them as `nodes` and `reader`. Raises
+        HostError for a fault that the run does not have."""
         if fault.kind not in KINDS:
             raise HostError(f"fault {fault.number}: kind {fault.kind!r} is not one of {', '.join(KINDS)}")
         if fault.kind in TIMED:
@@ -380,7 +381,8 @@ class Draw:
         return self._with_bits(fault, node)
 
     def _check_time_fault(self, fault: Fault) -> Fault:
-        """Return a fault that changes times. Raises HostError for a factor, link or execute that does not exist."""
+        """Return a fault that changes times unchanged. Raises HostError for a factor, link or execute that does not
+        exist."""
         is_clock = fault.kind == "clock"
         _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
         _require(fault, is_clock or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}")
@@ -395,8 +397,8 @@ class Draw:
         return replace(self._complete(fault, node), nodes=tuple(numbers))
 
     def _check_of_run(self, fault: Fault) -> Fault:
-        """Return a fault that needs a run of its own. Raises HostError for a queue, input or pointer that the run does
-        not have."""
+        """Return a fault that needs a run of its own unchanged. Raises HostError for a queue, input or pointer that the
+        run does not have."""
         netlist = self._trace.netlist
         inputs = self._trace.inputs
         _require(fault, fault.where in netlist.queues, f"{fault.where} is not a queue")
@@ -406,13 +408,13 @@ class Draw:
                 fault, not netlist.queues[fault.where].is_ram, f"{fault.where} is a ram: no entry can be {fault.how}"
             )
         else:
-            names, _ = self._pointers(fault.where)
+            names, _ = self._pointer_names(fault.where)
             _require(fault, fault.how in names, f"pointer {fault.how!r} is not one of {', '.join(names)}")
             _require(fault, bool(fault.bits), "no bit of the pointer is given")
         return fault
 
     def _complete(self, fault: Fault, node: Node) -> Fault:
-        """Return the fault with format, op type and tensor, from the run where the fault does not have them."""
+        """Return the fault with format, op type and tensor; those that it does not state are taken from the run."""
         op_type = "queue"
         if isinstance(node.step, Run):
             op_type = node.step.op.type
@@ -461,6 +463,6 @@ def _check_datum(fault: Fault) -> None:
 
 
 def _require(fault: Fault, holds: bool, problem: str) -> None:
-    """Raise HostError about a fault unless a condition holds; `problem` says what is wrong otherwise."""
+    """Raise HostError with `problem` about a fault unless `holds`."""
     if not holds:
         raise HostError(f"fault {fault.number} ({fault.kind} in {fault.where}): {problem}")

@@ -42,17 +42,15 @@ FLIT_BYTES: Final = 32  # of the NoC (PERF 1.2)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a campaign.
-
-    `number`: of the campaign; `place`: "" where no value is hit; `where`: the op or queue; `entry`: the position of
-    its value among those of `where`, in the order of the run, or for a pointer fault the number of inputs that ran
-    before; `tensor`: the op or queue whose value it is; `operand`: only the op `where` sees the fault, as this
-    operand.
+    """A change that a campaign makes once: of a value, a pointer or entry of a queue, a format field, or the chip's
+    speed. `number`: of the campaign; `place`: "" where no value is hit; `where`: the op or queue; `entry`: the position
+    of its value among those of `where`, in the order of the run, or for a pointer fault the number of inputs that ran
+    before; `tensor`: the op or queue whose value it is; `operand`: only the op `where` sees the fault, as this operand.
     `tile`: of the value, or inside of an op the position among the tiles that go through the unit; `datum`: of the
     tile, or the group of 16 whose exponent it is; `bits`: from the lowest; `core`: (row, column) in the op's grid;
     `step`: an instruction of the vector unit; `how`: the change in a word; `stratum`: the part that it was drawn from.
-    `nodes` and `reader` are found from these: values of the trace that change, and the only reader that sees it.
-    """
+    -1, "" and () stand for parts that this kind of fault has not. `nodes` and `reader` are found from these: values of
+    the trace that change, and the only reader that sees it."""
 
     number: int
     kind: Kind
@@ -76,7 +74,8 @@ class Fault:
 
     @property
     def bit_name(self) -> str:
-        """The field of the first bit: sign, exponent, mantissa, shared exponent, or its number."""
+        """The field that the first bit lies in: "shared exponent", or as `field_of` names it; "" without bits or
+        format."""
         if not self.bits:
             return ""
         if self.exponent:
@@ -91,10 +90,9 @@ class Fault:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Fault":
-        """Read a fault from the content that `as_json` wrote, or from a part of it, without `nodes` and `reader`.
-
-        Raises ValueError that names the key whose value no fault has.
-        """
+        """Read a fault from the content that `as_json` wrote, or from a part of it that has "kind"; other keys are
+        ignored. `nodes` and `reader` are not read. Raises ValueError that names a key whose value no fault has, or
+        missing "kind"."""
         if "kind" not in content:
             raise ValueError("the key 'kind' is missing")
         values: dict[str, Any] = {name: value for name, value in content.items() if name in FIELDS}
@@ -109,13 +107,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The legal values of a key in JSON: a test, and the words for it."""
+    """The values that a key of JSON may have: a test of a value, and words that name the legal ones in an error."""
 
     holds: Callable[[Any], bool]
     words: str
 
     def require(self, name: str, value: Any) -> None:
-        """Raise ValueError for a value that the key `name` may not have."""
+        """Raise ValueError, with the key's `name` and the legal values, if `value` is not legal for it; else do
+        nothing."""
         if not self.holds(value):
             raise ValueError(f"{name} {reprlib.repr(value)} is not {self.words}")
 
@@ -144,17 +143,17 @@ FAULT: Final = Columns[Fault](
 
 
 def number_from(minimum: int) -> Field:
-    """Return the field of an integer of at least `minimum` and at most 63 bits."""
+    """Return the `Field` of a key whose values are integers from `minimum` to below 2**63."""
     return Field(lambda value: type(value) is int and minimum <= value < _MOST, f"a whole number from {minimum} on")
 
 
 def words_of(words: Collection[str]) -> Field:
-    """Return the field of a text that is one of some words."""
+    """Return the `Field` of a key whose values are texts out of `words`; "" counts if it is among them."""
     return Field(lambda value: isinstance(value, str) and value in words, f"one of {', '.join(filter(None, words))}")
 
 
 def _are_numbers(value: Any, limit: int) -> bool:
-    """Return whether a value is a list of integers from 0 to below `limit`."""
+    """Return whether a value is a list or tuple of integers from 0 to below `limit`; an empty one is."""
     if isinstance(value, list | tuple):
         numbers = cast("Sequence[Any]", value)
     else:
@@ -192,15 +191,15 @@ FIELDS: Final[Mapping[str, Field]] = {
 
 
 def exponent_bits(df: str) -> int:
-    """Return the number of bits of a shared exponent that have a meaning in a format."""
+    """Return how many bits of a block format's shared exponent can be hit: 5 in family a, 8 in family b."""
     if FORMATS[df].family == "a":
         return 5
     return 8
 
 
 def field_of(df: str, bit: int) -> str:
-    """Return the name of the field that a bit of a datum is in: the sign is the highest, then exponent, then mantissa
-    (FORMATS 3, 4)."""
+    """Return the field that bit number `bit` of a datum lies in: "sign", "exponent", "mantissa", "magnitude", or for
+    raw and unsigned formats "bit N". The sign is the highest bit, then exponent, then mantissa (FORMATS 3, 4)."""
     spec = FORMATS[df]
     if spec.kind == "raw" or df.startswith("U"):
         return f"bit {bit}"

@@ -26,8 +26,8 @@ _HELD_AS = {"bf16": "Float16_b", "fp16": "Float16", "fp32": "Float32", "int32": 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Tiles that go through a unit in one call, and their format there; `steps` counts the instructions of the vector
-    unit that write a register."""
+    """Tiles that passed through a unit in one call: `first` is their position among all that the op sends through it,
+    `df` their format there; `steps` counts the instructions of the vector unit that write a register."""
 
     place: Place
     first: int
@@ -38,29 +38,32 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedUnits(KernelUnits):
-    """The kernels without shortcuts, so that every tile goes through the packer, with the same bits. `visits` records
-    the tiles that go through each unit; `fault`, where there is one, changes a tile."""
+    """The kernels without shortcuts, so that every tile goes through the packer; results have the same bits. Without
+    `fault`, `visits` records the tiles that go through each unit; with it, one of them is changed instead. `counts` is
+    the number of tiles so far, by unit."""
 
     fault: Fault | None = None
     visits: list[Visit] = field(default_factory=list[Visit])
     counts: dict[Place, int] = field(default_factory=lambda: dict.fromkeys(INSIDE, 0))
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
-        """Refuse this shortcut of `Units`: None sends the tiles through the units."""
+        """Return None, which refuses this shortcut of `Units`: the tiles then go through the units one by one."""
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
-        """Refuse this shortcut of `Units`: None sends the tiles through the units."""
+        """Return None, which refuses this shortcut of `Units`: the tiles then go through the units one by one."""
 
     def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
-        """Refuse this shortcut of `Units`: None sends the tiles through the units."""
+        """Return None, which refuses this shortcut of `Units`: the tiles then go through the units one by one."""
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Recode tiles through Dst, without the shortcut of the kernels."""
+        """Write `tiles`, passed through Dst and the packer, to `out`, without the shortcut that the kernels have for
+        this."""
         ReferenceUnits.recode(self, tiles, out)  # pyright: ignore[reportArgumentType] - it asks for units, not for their kind
 
-    def _visit(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
-        """Record that tiles go through a unit; return the position, in this call, of the tile that the fault hits, None
-        where it hits none. `df` is their format there, `steps` counts instructions of the vector unit."""
+    def _record_visit(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
+        """Count tiles that go through a unit now, and return which of them the fault hits, counted from 0 in this call.
+        Returns None where it hits none, and without a fault, when the tiles are added to `visits`. `df` is their format
+        there; `steps` returns the number of instructions of the vector unit."""
         first = self.counts[place]
         self.counts[place] = first + tiles
         if self.fault is None:
@@ -72,25 +75,28 @@ class WatchedUnits(KernelUnits):
         return None
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """Pack a Dst image, in which the fault flips bits before or after the packer if it hits one of its tiles."""
-        hit = self._visit("dst", len(dst), _HELD_AS[to.mode])
+        """Pack Dst as the kernels do. If one of its tiles is hit, bits flip in a copy of Dst, or in the packed
+        result."""
+        hit = self._record_visit("dst", len(dst), _HELD_AS[to.mode])
         if hit is not None and self.fault is not None:
             dst = dst.copy()
-            dst.reshape(len(dst), -1)[hit, self.fault.datum] ^= _mask(self.fault)
+            dst.reshape(len(dst), -1)[hit, self.fault.datum] ^= _bit_mask(self.fault)
         packed = KernelUnits.pack(self, dst, to, out)
-        hit = self._visit("packer", len(dst), to.df)
+        hit = self._record_visit("packer", len(dst), to.df)
         if hit is not None and self.fault is not None:
             codes = packed.datums
             if self.fault.exponent and packed.exponents is not None:
                 codes = packed.exponents
-            codes[hit, self.fault.datum] ^= codes.dtype.type(_mask(self.fault))
+            codes[hit, self.fault.datum] ^= codes.dtype.type(_bit_mask(self.fault))
         return packed
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """Compute a vector function; if the fault hits one of its tiles, the datum is computed once more with the
-        fault."""
+        """Compute a vector function as the kernels do. If one of its tiles is hit, the fault's datum is computed again
+        with flipped bits in an instruction's result; a datum that the function does not touch stays."""
         out = KernelUnits.function(self, bound, mode, *images, vector=vector)
-        hit = self._visit("sfpu", len(out), "Float32", lambda: _compute_datum(bound, mode, images, 0, 0, None)[1])
+        hit = self._record_visit(
+            "sfpu", len(out), "Float32", lambda: _compute_datum(bound, mode, images, 0, 0, None)[1]
+        )
         fault = self.fault
         if hit is not None and fault is not None:
             row, column = divmod(fault.datum, 32)
@@ -100,18 +106,17 @@ class WatchedUnits(KernelUnits):
         return out
 
 
-def _mask(fault: Fault) -> np.uint32:
-    """Return the bits that a fault flips, as a word."""
+def _bit_mask(fault: Fault) -> np.uint32:
+    """Return the word to XOR a datum with: 1 at each bit that the fault flips."""
     return np.uint32(sum(1 << bit for bit in fault.bits))
 
 
 def _compute_datum(
     bound: Bound, mode: DstMode, images: tuple[U32, ...], tile: int, datum: int, fault: Fault | None
 ) -> tuple[np.uint32, int]:
-    """Compute one datum of a vector function by definition, with a fault in one instruction's result.
-
-    Returns the datum with the number of instructions that wrote a register.
-    """
+    """Compute one datum of a vector function by its definition, one instruction after the other. Returns the datum and
+    the number of instructions that wrote a register. A `fault`, None for a clean result, flips bits in the result of
+    its instruction `step`."""
     reads, writes = bound.modes(mode)
     lanes: list[Any] = []
     for image, read_mode in zip(images, reads, strict=True):
@@ -123,7 +128,8 @@ def _compute_datum(
 
 
 class _HitUnit:
-    """A vector unit in which a register loses bits right after an instruction wrote it. Conditions are never hit."""
+    """A vector unit that counts in `steps` the instructions that write a register, and flips the fault's bits in one
+    result. Instructions that return conditions neither count nor are hit."""
 
     def __init__(self, unit: NumpyUnit, fault: Fault | None) -> None:
         self._unit = unit
@@ -139,7 +145,7 @@ class _HitUnit:
             result = instruction(*operands)
             if result.dtype == np.uint32:
                 if self._fault is not None and self.steps == self._fault.step:
-                    result = result ^ _mask(self._fault)
+                    result = result ^ _bit_mask(self._fault)
                 self.steps += 1
             return result
 

@@ -28,20 +28,21 @@ POINTERS: Final = ("rd", "wr", "local")
 
 
 class _Epochs(Listener):
-    """A listener that tells a trace where executes begin."""
+    """A listener that tells traces which graphs each execute runs; the list may be filled after it was made."""
 
     def __init__(self, trace: "list[Trace]") -> None:
         self._trace = trace
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
-        """Tell the trace which graphs the epoch runs, as a `Listener` is called at its start."""
+        """Tell every trace in the list that an execute of `graphs` begins."""
         for trace in self._trace:
             trace.epoch(graphs)
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """The settings of a run: programs by name with their parameters. With `made_up`, inputs come from a seed."""
+    """How to run a netlist from the start, as often as faults need: programs with their parameters in order, precision,
+    memory `limit` in bytes. `fill` pushes the inputs; `made_up` says that they depend on the seed."""
 
     netlist: Netlist
     fill: Fill
@@ -51,46 +52,46 @@ class Machines:
     made_up: bool = True
 
     def arithmetic(self) -> Arithmetic:
-        """Return how values of the machines' precision are computed, stored and compared."""
+        """Return the functions that compute, store and compare values as machines of this precision do."""
         if self.precision != "device":
             return Floats()
         return OnDevice(core_of(self.netlist.arch_name))
 
     @contextmanager
     def _open_machine(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
-        """Open a machine for one input at a time, with its inputs pushed; it is closed at the end."""
+        """Yield a new machine for one input at a time, with its inputs already pushed; close it at the end."""
         machine = with_memory(Machine(threads=1), self.limit)
         emulator = Emulator(self.netlist, self.precision, **machine, inputs_at_once=1, listeners=listeners)
         with closing(emulator):
             self.fill(emulator, seed)
             yield emulator
 
-    def _run(self, emulator: Emulator, recorder: Callable[[Plan, Chunk], None]) -> None:
-        """Run all programs on a machine; `recorder` is called before each input runs."""
+    def _run_programs(self, emulator: Emulator, recorder: Callable[[Plan, Chunk], None]) -> None:
+        """Run all programs on a machine to their end; `recorder` is called with plan and chunk before each input
+        runs."""
         emulator.record(recorder)
         for name, parameters in self.programs.items():
             emulator.run(name, parameters)
         emulator.record(None)
 
     def record_run(self, seed: int = 0) -> Trace:
-        """Record every value of a clean run. Raises the errors of a run, UnsupportedError where memory ends."""
+        """Run the programs without a fault on a new machine, with inputs of `seed`, and return every value of the run.
+        Raises the errors of a run, and UnsupportedError where the values exceed the memory limit."""
         traces: list[Trace] = []
         with self._open_machine((_Epochs(traces),), seed) as emulator:
             trace = Trace(emulator, self.arithmetic(), self.limit)
             traces.append(trace)
             trace.begun = windows(emulator)
-            self._run(emulator, trace)
+            self._run_programs(emulator, trace)
             trace.finish()
             trace.left = windows(emulator)
         return trace
 
     def run_with_fault(self, fault: Fault, clean: Trace, outputs: Mapping[tuple[str, int], int]) -> "Left":
-        """Run with the fault made after `fault.entry` inputs, and return the memory that the run leaves.
-
-        `outputs` are values of the clean run, by queue and slot. Raises the errors that stop a program. An op also
-        waits for ever for an entry that the pointers do not hold (NETLIST 4.1, device pointer pair), unless the clean
-        run reads such entries of that queue.
-        """
+        """Run with a fault in a queue's pointer or entry, made after `fault.entry` inputs; return what the run leaves.
+        `outputs` are the clean run's output values, by queue and slot. Raises the errors that stop a program;
+        ProgramError of kind "empty" where an op would wait for ever for an entry that the pointers do not hold (NETLIST
+        4.1, device pointer pair), unless the clean run reads such entries of that queue."""
         with self._open_machine((), 0) as emulator:
             inputs = 0
 
@@ -109,7 +110,7 @@ class Machines:
                 step()
 
             step()
-            self._run(emulator, recorder)
+            self._run_programs(emulator, recorder)
             arithmetic = self.arithmetic()
             values = dict[int, Value]()
             for (queue, slot), number in outputs.items():
@@ -121,27 +122,29 @@ class Machines:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The memory that a run left: values of the written outputs, by the number of the clean ones, and `windows`."""
+    """What a run left in memory: the outputs that were written, by the number of the clean run's value, and the slots
+    between the pointers of each queue."""
 
     values: Mapping[int, Value]
     windows: Mapping[str, tuple[int, ...]]
 
 
 def windows(emulator: Emulator) -> dict[str, tuple[int, ...]]:
-    """Return by queue the slots between its pointers: the entries that the host finds in it."""
+    """Return, by queue, the slots between its pointers in order: the entries that the host would pop. Rams are left
+    out."""
     return {name: tuple(channel.window()) for name, channel in emulator.channels.items() if isinstance(channel, Fifo)}
 
 
 def spoil(emulator: Emulator, fault: Fault) -> None:
-    """Change, as the fault says, a pointer of a queue or ram, or lose or double an entry of a queue. Raises
-    ProgramError for a pointer outside of its ram."""
+    """Change a machine in place as the fault says: flip a bit of a pointer of a queue or ram, or lose or repeat an
+    entry. Raises ProgramError for a pointer outside of its ram, and for an entry that has no room."""
     channel = emulator.channels[fault.where]
     if fault.kind == "entry":
         assert isinstance(channel, Fifo)
         if fault.how == "lost":
-            _lose(channel, fault.tile)
+            _remove_entry(channel, fault.tile)
         else:
-            _double(channel, fault.tile)
+            _repeat_entry(channel, fault.tile)
     elif isinstance(channel, Fifo):
         ring = channel.ring
         name = fault.how
@@ -152,25 +155,26 @@ def spoil(emulator: Emulator, fault: Fault) -> None:
         channel.place_write(channel.wr ^ 1 << fault.bits[0])
 
 
-def _lose(channel: Fifo, place: int) -> None:
-    """Remove the entry at a place of the window; those after it move up."""
+def _remove_entry(channel: Fifo, place: int) -> None:
+    """Remove the entry number `place` of a queue's window: those after it move up a slot, and the queue holds one
+    less."""
     slots = channel.window()
     for slot, after in zip(slots[place:], slots[place + 1 :], strict=False):
-        _copy(channel, after, slot)
+        _copy_slot(channel, after, slot)
     channel.ring.wr = (channel.ring.wr - 1) % channel.ring.limit
 
 
-def _double(channel: Fifo, place: int) -> None:
-    """Insert the entry at a place of the window once more after itself; those after it move down. Raises ProgramError
-    where there is no room."""
+def _repeat_entry(channel: Fifo, place: int) -> None:
+    """Insert entry number `place` of a queue's window once more after itself; those after it move down a slot. Raises
+    ProgramError where the queue has no room."""
     channel.next_write()
     slots = channel.window()
     for slot, after in reversed(list(zip(slots[place:], slots[place + 1 :], strict=False))):
-        _copy(channel, slot, after)
+        _copy_slot(channel, slot, after)
 
 
-def _copy(channel: Fifo, source: int, target: int) -> None:
-    """Copy the content of one slot to another."""
+def _copy_slot(channel: Fifo, source: int, target: int) -> None:
+    """Copy an entry of a queue from one slot to another, with its format and the host's data as pushed."""
     view = channel.view
     if isinstance(view, BitView):
         view.write_bits([target], view.read_bits([source]).copy(), view.label(source))

@@ -30,18 +30,16 @@ _CODE_BITS: Final[Mapping[str, int]] = {"parity": 1, "ecc": 7}
 
 
 def in_memory(protection: Protection, fault: Fault, seed: int) -> After | None:
-    """Return the effect of a code on a fault, None where it notices nothing.
-
-    Values are protected where they are stored, in DRAM and L1: a value that is wrong before it is written there is
-    written with a code that fits. A word with three flips looks to SECDED like one with one flip, so that an odd number
-    of flips passes.
-    """
+    """Return what parity or ECC makes of a fault, "detected" or "corrected"; None where the fault passes unnoticed.
+    Only flips and bursts in DRAM and L1 are noticed: a value that is wrong before it is written there is written with a
+    code that fits. To SECDED a word with three flips looks like one with a single flip, so an odd number of flips above
+    one passes. `seed` is that of a burst's noise."""
     if fault.kind not in ("flip", "burst") or fault.place not in ("dram", "l1"):
         return None
     if fault.kind == "flip":
         flips = [len(fault.bits)]
     else:
-        flips = _flips(seed)
+        flips = _flips_per_word(seed)
     if protection == "parity":
         detected = any(count % 2 for count in flips)
     elif max(flips, default=0) <= 1:
@@ -53,8 +51,8 @@ def in_memory(protection: Protection, fault: Fault, seed: int) -> After | None:
     return None
 
 
-def _flips(seed: int) -> list[int]:
-    """Return the number of flips in each word of a burst."""
+def _flips_per_word(seed: int) -> list[int]:
+    """Return the number of flips in each 32-bit word of the burst that `seed` gives, up to the last that has any."""
     noise = burst_noise(seed)
     words: list[int] = []
     while noise:
@@ -64,7 +62,7 @@ def _flips(seed: int) -> list[int]:
 
 
 class Ranges:
-    """Bounds of each op's results, learned from clean runs."""
+    """For each op the smallest and largest finite element of its results in clean runs, and clipping to these."""
 
     def __init__(self, traces: Iterable[Trace]) -> None:
         self._of: dict[str, tuple[np.float32, np.float32]] = {}
@@ -72,17 +70,19 @@ class Ranges:
             self._arithmetic: Arithmetic = trace.arithmetic
             for node in trace.nodes:
                 if isinstance(node.step, Run):
-                    self._learn(name_of(node), trace.arithmetic.floats(node.value))
+                    self._widen_bounds(name_of(node), trace.arithmetic.floats(node.value))
 
-    def _learn(self, op: str, values: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-        """Widen the bounds of an op's results to the finite ones of these values."""
+    def _widen_bounds(self, op: str, values: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+        """Extend the bounds of an op so that they contain the finite ones of `values`; without any, nothing changes."""
         finite = values[np.isfinite(values)]
         if finite.size:
             low, high = self._of.get(op, (np.float32(np.inf), np.float32(-np.inf)))
             self._of[op] = min(low, finite.min()), max(high, finite.max())
 
     def clip(self, node: Node, value: Value) -> Value:
-        """Clip an op's result to the bounds of its clean runs. Elements that the fault did not reach do not change."""
+        """Return an op's result with elements outside its bounds clipped; NaN becomes the bound nearest to 0, or 0.
+        `node` has the clean result: elements that equal it are kept. Returns `value` itself where nothing is
+        outside."""
         low, high = self._of.get(name_of(node), (np.float32(-np.inf), np.float32(np.inf)))
         floats = self._arithmetic.floats(value)
         with np.errstate(all="ignore"):
@@ -102,7 +102,8 @@ class Ranges:
 
 
 def cost(protection: Protection, sites: Sites, times: Times) -> Cost:
-    """Return the bits that a protection adds to a run, and the ratio of the run's time with it to that without."""
+    """Return what a protection costs: the bits that it adds, their share of all bits, and the run's time as a ratio to
+    the time without it."""
     ops = {name_of(node): node for node in sites.trace.nodes if isinstance(node.step, Run)}
     entries = {(node.queue, node.slot): node for node in sites.trace.nodes if node.queue}
     memory = sum(node.value.shape[1] * bits_of_tile(node.df) for node in (*ops.values(), *entries.values()))

@@ -35,20 +35,19 @@ _Z: Final = 1.959964  # two-sided 95 %
 
 
 def column(outcome: str) -> str:
-    """Return an outcome as a key of JSON."""
+    """Return the key of JSON for an outcome: its name with _ for spaces."""
     return outcome.replace(" ", "_")
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of one fault.
-
-    `pcc`: the lowest PCC of the output entries that differ; `max_error`: relative to the root mean square of the entry;
-    `tiles`: output tiles that differ; `computed`: values that were computed again; `error`: the reason why the run
-    stopped, or a fault beside values; `top1`: the least share of an output entry's rows whose largest element is in
-    its place; `maps`: for each output the tiles that differ in any entry, as a hexadecimal number whose lowest bit is
-    tile 0; `ratio`: the time divided by that of the clean run; `after`: the effect that remains under each protection.
-    """
+    """What one fault did to the run, in comparison with the clean run. `pcc`: the lowest PCC of the output entries that
+    differ, None if none does; `max_error`: relative to the root mean square of the entry; `tiles`: output tiles
+    that differ; `output`: the one with it; `computed`: values that were computed again; `error`: the reason
+    why the run stopped, or a fault beside values; `top1`: the least share of an output entry's rows whose largest
+    element is in its place; `maps`: for each output the tiles that differ in any entry, as a hexadecimal number whose
+    lowest bit is tile 0; `ratio`: the time divided by that of the clean run; `after`: the effect that remains under
+    each protection."""
 
     fault: Fault
     outcome: Outcome
@@ -65,7 +64,7 @@ class Effect:
 
     @property
     def failed(self) -> bool:
-        """Return whether the outcome without protection is a failure."""
+        """Whether the run failed where nothing protects it: the outcome is one of `FAILURES`."""
         return self.outcome in FAILURES
 
     def as_json(self) -> dict[str, Any]:
@@ -74,8 +73,8 @@ class Effect:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Effect":
-        """Read an effect from the content that `as_json` wrote; nodes, which a replay finds again, are left out.
-        Raises ValueError with the name of a key that is missing or has an impossible value."""
+        """Read an effect from the content that `as_json` wrote; `nodes` and `reader` of its fault are not in it, a
+        replay finds them again. Raises ValueError that names a key that is missing or has an impossible value."""
         missing = next((name for name in (*FAULT_FIELDS, *FIELDS) if name not in content), None)
         if missing is not None:
             raise ValueError(f"the key {missing!r} is missing")
@@ -85,12 +84,12 @@ class Effect:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value of JSON is a finite number."""
+    """Return whether a value of JSON is an integer or a finite float; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-def _maps_texts(value: Any, holds: Callable[[str], bool]) -> bool:
-    """Return whether a value is an object whose values are texts that `holds` accepts."""
+def _is_object_of_texts(value: Any, holds: Callable[[str], bool]) -> bool:
+    """Return whether a value of JSON is an object all of whose values are texts that `holds` accepts; {} is."""
     if isinstance(value, Mapping):
         texts = cast("Mapping[Any, Any]", value).values()
     else:
@@ -111,12 +110,12 @@ FIELDS: Final[Mapping[str, Field]] = {
     "error": TEXT,
     "top1": _NUMBER,
     "maps": Field(
-        lambda value: _maps_texts(value, lambda text: _HEXADECIMAL.fullmatch(text) is not None),
+        lambda value: _is_object_of_texts(value, lambda text: _HEXADECIMAL.fullmatch(text) is not None),
         "an object of hexadecimal numbers",
     ),
     "ratio": _NUMBER,
     "after": Field(
-        lambda value: _maps_texts(value, lambda text: text in get_args(After)),
+        lambda value: _is_object_of_texts(value, lambda text: text in get_args(After)),
         "an object of protections, each with what is left by it",
     ),
 }
@@ -125,8 +124,8 @@ FIELDS: Final[Mapping[str, Field]] = {
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The number of faults and of failures, with Wilson's interval of 95 % for the true share. If the faults were drawn
-    by strata, `weights` has (weight, faults, failures) of each stratum."""
+    """How many of some faults fail, the share of failures, and its interval of 95 %. `counts` is by `column` of the
+    outcome. If the faults were drawn by strata, `weights` has (weight, faults, failures) of each stratum."""
 
     name: str
     faults: int
@@ -136,7 +135,7 @@ class Share:
 
     @property
     def share(self) -> float:
-        """The share of faults that fail, weighted by the strata where there are any."""
+        """Failures divided by faults, or the mean of the strata's shares by weight; 0 without faults."""
         if self.weights:
             total = sum(weight for weight, _, _ in self.weights)
             return sum(weight * failures / faults for weight, faults, failures in self.weights) / total
@@ -146,8 +145,8 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's score interval, which also holds for few faults and for shares near 0 and 1. With strata, it is the
-        interval for as many faults as would give the same variance if they were drawn without strata."""
+        """The interval of 95 % around `share` (lowest, highest), by Wilson, so it holds for few faults and for shares
+        near 0 and 1. With strata, it is that of as many faults drawn without strata as would give the same variance."""
         if not self.weights:
             return wilson(self.failures, self.faults)
         share = self.share
@@ -162,7 +161,8 @@ class Share:
 
 
 def wilson(successes: float, count: float) -> tuple[float, float]:
-    """Return Wilson's score interval of a share at 95 %, (0, 1) for a count of 0."""
+    """Return Wilson's score interval of 95 % for the true share, where `successes` of `count` were seen; (0, 1) for
+    count 0."""
     if not count:
         return 0.0, 1.0
     share = successes / count
@@ -181,8 +181,8 @@ def wilson(successes: float, count: float) -> tuple[float, float]:
 
 
 def shares(effects: Iterable[Effect], name: Callable[[Fault], str]) -> list[Share]:
-    """Count effects by a property of their faults, which `name` returns, the worst first. Faults for which it is ""
-    are left out."""
+    """Group effects by the text that `name` returns for their faults, and count each group; the largest share of
+    failures comes first. Faults for which the text is "" are left out."""
     groups: dict[str, list[Effect]] = {}
     for effect in effects:
         key = name(effect.fault)
@@ -193,8 +193,8 @@ def shares(effects: Iterable[Effect], name: Callable[[Fault], str]) -> list[Shar
 
 
 def share_of(name: str, effects: Sequence[Effect], strata: Mapping[str, float] | None = None) -> Share:
-    """Count effects by outcome, under a name. `strata` are the weights of the strata that the faults were drawn
-    from."""
+    """Count effects by outcome, as one row called `name`. `strata` are the weights of the strata that faults were drawn
+    from, None where there are none; strata without an effect are left out."""
     counts = {column(outcome): sum(effect.outcome == outcome for effect in effects) for outcome in OUTCOMES}
     weights: list[tuple[float, int, int]] = []
     for stratum, weight in (strata or {}).items():
@@ -210,8 +210,8 @@ def share_of(name: str, effects: Sequence[Effect], strata: Mapping[str, float] |
     )
 
 
-def _of_bits(fault: Fault) -> bool:
-    """Return whether a fault flips bits, and so belongs to the tables of formats and bits."""
+def _is_bit_flip(fault: Fault) -> bool:
+    """Return whether a fault is of kind "flip", and so belongs in the tables of formats, fields and bits."""
     return fault.kind == "flip"
 
 
@@ -221,15 +221,16 @@ TABLES: Final[Mapping[str, Callable[[Fault], str]]] = {
     "op or queue": lambda fault: fault.where,
     "tensor": lambda fault: fault.tensor,
     "op type": lambda fault: fault.op_type,
-    "format": lambda fault: fault.df if _of_bits(fault) else "",
-    "field": lambda fault: f"{fault.df} {fault.bit_name}" if _of_bits(fault) else "",
-    "bit": lambda fault: _bit(fault) if _of_bits(fault) else "",
+    "format": lambda fault: fault.df if _is_bit_flip(fault) else "",
+    "field": lambda fault: f"{fault.df} {fault.bit_name}" if _is_bit_flip(fault) else "",
+    "bit": lambda fault: _format_and_bit(fault) if _is_bit_flip(fault) else "",
 }
 """Properties by which faults are counted. Only flips are counted by format, field and bit."""
 
 
-def _bit(fault: Fault) -> str:
-    """Return the format of a flip and its first bit, of a datum or of a shared exponent."""
+def _format_and_bit(fault: Fault) -> str:
+    """Return a row's name for a flip's first bit: format and number, with "exponent" between them for a shared
+    exponent."""
     exponent = ""
     if fault.exponent:
         exponent = "exponent "
@@ -248,7 +249,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The faults under a protection: their number by the remaining effect, and how many still fail."""
+    """A row of the table of protections: `counts` are faults by the effect that remains, `failures` those that still
+    fail, `before` those that failed without the protection."""
 
     name: str
     counts: Mapping[str, int]
@@ -284,21 +286,22 @@ class Campaign:
         return f"<Campaign on {self.netlist}: {plural(len(self.effects), 'fault')}: {outcomes or 'none'}>"
 
     def total(self) -> Share:
-        """Count the effects of all faults together."""
+        """Return one row that counts the effects of all faults, under the name "all"."""
         return share_of("all", self.effects, self.strata)
 
     def table(self, name: str) -> list[Share]:
-        """Count the effects of faults by one of the properties in `TABLES`, the worst first."""
+        """Return a row for each value of a property in `TABLES`, with the effects of its faults; the worst is first."""
         return shares(self.effects, TABLES[name])
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Return the outcomes to show: the first `_ALWAYS` of `OUTCOMES`, which concern values, and those others that
-        occur."""
+        """Return the outcomes that a table has columns for: the first `_ALWAYS` of `OUTCOMES`, which concern values,
+        and those others that occur."""
         occurring = {effect.outcome for effect in self.effects}
         return tuple(name for place, name in enumerate(OUTCOMES) if place < _ALWAYS or name in occurring)
 
     def protection(self) -> list[Guarded]:
-        """Count, for each protection that was tried, the faults by the effect that remains."""
+        """Return a row for each protection that was tried, with the faults counted by the effect that remains; empty if
+        none was."""
         before = sum(effect.failed for effect in self.effects)
         rows: list[Guarded] = []
         for name, cost in self.costs.items():
@@ -316,7 +319,7 @@ class Campaign:
 
 
 def _count_of(name: str, share: Share) -> int:
-    """Return the number of faults with an outcome."""
+    """Return the number of faults of a row whose outcome has the `column` `name`; used for the columns of JSON."""
     return share.counts[name]
 
 

@@ -23,9 +23,9 @@ _LANES: Final = 32  # elements that a pass of the vector unit computes
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Some tiles in which bits may flip. `node` is the value, or that of the op whose unit they go through; `reader`
-    and `operand` name the only op that sees the fault; `first` is the first of the tiles; `df` their format; `steps`
-    counts instructions of the vector unit; `weight` is bits times cycles."""
+    """Tiles in one place in which a bit may flip. `node` is the value, or that of the op whose unit they go through;
+    `reader` and `operand` name the only op that sees the fault, None and -1 where all do; `first` is the first of the
+    tiles; `df` their format; `steps` counts instructions of the vector unit; `weight` is bits times cycles."""
 
     place: Place
     node: int
@@ -40,33 +40,34 @@ class Site:
 
 @dataclass(slots=True)
 class Weighted:
-    """Sites to draw from, each as often as its weight tells."""
+    """Sites to draw from, each with a probability in proportion to its weight; `sums` are the weights added up."""
 
     items: list[Site] = field(default_factory=list[Site])
     sums: list[float] = field(default_factory=list[float])
 
     @staticmethod
     def of(sites: Sequence[Site]) -> "Weighted":
-        """Return the sites with their sums of weights, without sites of weight 0."""
+        """Make a `Weighted` from sites; those of weight 0, which can't be drawn, are left out."""
         weighted = [site for site in sites if site.weight > 0]
         return Weighted(weighted, list(accumulate(site.weight for site in weighted)))
 
     @property
     def total(self) -> float:
-        """The sum of all weights."""
+        """The sum of the weights of all sites; 0 without sites."""
         if self.sums:
             return self.sums[-1]
         return 0.0
 
     def draw(self, random: Random) -> Site:
-        """Draw one of the sites, each with the probability of its weight. There must be one."""
+        """Draw one site with a probability in proportion to its weight. There must be at least one."""
         return self.items[min(bisect_right(self.sums, random.random() * self.total), len(self.items) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """A part of the sites from which equally many faults are drawn as from each other part. `share` is its share of
-    all bits times cycles; `bit` is the bit that flips, of a datum or a shared exponent, None for any."""
+    """A part of the sites; each stratum gets equally many faults. `share` is its part of all bits times cycles, by
+    which results are weighted again; `bit` is (number, whether of a shared exponent) of the only bit that flips, None
+    for any."""
 
     name: str
     share: float
@@ -103,49 +104,51 @@ class Sites:
         nodes = [node for node in trace.nodes if self._can_be_hit(node)]
         self.entries = [node for node in nodes if node.step is None or isinstance(node.step, Push)]
         self.results = [node for node in nodes if isinstance(node.step, Run)]
-        dram = [self._site("dram", node, self._lifetime(node)) for node in self.entries]
-        l1 = [self._site("l1", node, self._of_input[node.epoch]) for node in self.results]
+        dram = [self._site_of_value("dram", node, self._lifetime(node)) for node in self.entries]
+        l1 = [self._site_of_value("l1", node, self._of_input[node.epoch]) for node in self.results]
         self.bit_cycles = sum(site.weight for site in (*dram, *l1))
         """Bits times cycles of DRAM and L1, which a rate of upsets for a bit and an hour is multiplied by."""
         self.places: dict[Place, Weighted] = {
             "dram": Weighted.of(dram),
             "l1": Weighted.of(l1),
-            "operand": Weighted.of(list(self._operands(nodes))),
+            "operand": Weighted.of(list(self._operand_sites(nodes))),
             **self._places_inside(places),
         }
         self.all = Weighted.of(list(chain.from_iterable(self.places[place].items for place in places)))
 
     def _can_be_hit(self, node: Node) -> bool:
-        """Return whether a value has a format of tiles and belongs to the op or queue that is hit."""
+        """Return whether faults may hit a value: it has a format of tiles, and its op or queue is `only`, if that is
+        given."""
         return node.df in FORMATS and (not self.only or name_of(node) == self.only)
 
     def _places_inside(self, places: Sequence[Place]) -> dict[Place, Weighted]:
-        """Return the sites in the units of a core, by place; none unless `places` has such a place, since listing them
-        takes long."""
+        """Return the sites in Dst, packer and vector unit, by place. All are empty unless `places` has one of these,
+        since listing them takes long."""
         sites: list[Site] = []
         if not INSIDE.isdisjoint(places):
-            sites = list(self._inside())
+            sites = list(self._unit_sites())
         return {
             place: Weighted.of([site for site in sites if site.place == place]) for place in PLACES if place in INSIDE
         }
 
-    def _site(self, place: Place, node: Node, cycles: float) -> Site:
-        """Return the site of all tiles of a value, which a place holds for so many cycles."""
+    def _site_of_value(self, place: Place, node: Node, cycles: float) -> Site:
+        """Return the site of all tiles of a value that stays in `place` for `cycles`."""
         tiles = node.value.shape[1]
         return Site(
             place=place, node=node.number, df=node.df, tiles=tiles, weight=tiles * bits_of_tile(node.df) * cycles
         )
 
-    def _operands(self, nodes: Sequence[Node]) -> Iterator[Site]:
-        """Yield a site for every operand that an op unpacks."""
+    def _operand_sites(self, nodes: Sequence[Node]) -> Iterator[Site]:
+        """Yield a site for each operand of an op that is one of `nodes`, since each is unpacked by itself."""
         for node in nodes:
             for reader in node.readers:
                 reading_node = self.trace.nodes[reader]
                 if isinstance(reading_node.step, Run):
-                    yield from self._operands_of(reading_node, node)
+                    yield from self._sites_of_operand(reading_node, node)
 
-    def _operands_of(self, reader: Node, node: Node) -> Iterator[Site]:
-        """Yield a site for each operand of an op that is this value. The sum of a gradient op is not unpacked."""
+    def _sites_of_operand(self, reader: Node, node: Node) -> Iterator[Site]:
+        """Yield a site for each operand of the op `reader` that is the value `node`; several if it reads it twice. The
+        sum that a gradient op adds to is not unpacked, so it has none."""
         tiles = node.value.shape[1]
         weight = tiles * bits_of_tile(node.df) * self._of_input[reader.epoch]
         for operand, source in enumerate(reader.inputs[: len(reader.inputs) - reader.sums]):
@@ -160,9 +163,9 @@ class Sites:
                     operand=operand,
                 )
 
-    def _inside(self) -> Iterator[Site]:
-        """Yield sites in Dst, packer and vector unit of the ops of precision "device"; each op runs once to count
-        tiles."""
+    def _unit_sites(self) -> Iterator[Site]:
+        """Yield sites in Dst, packer and vector unit for each op's results. Each op runs once more to count the tiles
+        there. Raises HostError unless the precision is "device"."""
         from buda_emu.testing.injection.inside_op import Visit, WatchedUnits
 
         arithmetic = self.trace.arithmetic
@@ -198,8 +201,9 @@ class Sites:
                 )
 
     def _lifetime(self, node: Node) -> float:
-        """Return the cycles from when an entry is written (by the host: from the beginning) to when it is last read. An
-        entry that no op reads stays until the end, where the host reads it."""
+        """Return for how many cycles a queue's or ram's entry can be hit: from its write (by the host: from the
+        beginning) to its last read, at least one input. An entry that no op reads stays until the end, where the host
+        reads it."""
         if node.step is None:
             begin = 0.0
         else:
@@ -212,11 +216,11 @@ class Sites:
 
     # ----------------------------------------------------------------------------------------------------- strata
     def strata(self, by: Strata) -> list[Stratum]:
-        """Return the sites in parts by a property, in the order of their names; one part with all for "" and "kind"."""
+        """Divide the sites by a property and return the parts by name; for "" and "kind" one part that has all."""
         if by in ("", "kind"):
             return [Stratum("", 1.0, self.all)]
         if by == "bit":
-            return sorted(self._by_bit(), key=lambda part: part.name)
+            return sorted(self._strata_by_bit(), key=lambda part: part.name)
         names: Mapping[str, Callable[[Site], str]] = {
             "place": lambda site: site.place,
             "tensor": lambda site: name_of(self.trace.nodes[site.node]),
@@ -228,8 +232,8 @@ class Sites:
         weighted_parts = [(name, Weighted.of(sites)) for name, sites in sorted(parts.items())]
         return [Stratum(name, sites.total / self.all.total, sites) for name, sites in weighted_parts]
 
-    def _by_bit(self) -> Iterator[Stratum]:
-        """Yield a stratum for each bit of the datums, and of the shared exponents, of each format."""
+    def _strata_by_bit(self) -> Iterator[Stratum]:
+        """Yield a stratum for each bit of a datum of each format, and for each bit of its shared exponents."""
         parts: dict[str, list[Site]] = {}
         for site in self.all.items:
             parts.setdefault(site.df, []).append(site)
@@ -244,14 +248,16 @@ class Sites:
 
 
 def name_of(node: Node) -> str:
-    """Return the name of the op that made a value, else of the queue that it is in."""
+    """Return the name that a value counts under: the op that computed it, else the queue it is in, "" if it is in
+    none."""
     if isinstance(node.step, Run):
         return node.step.op.name
     return node.queue
 
 
 def number_values(trace: Trace) -> dict[str, list[int]]:
-    """Return the numbers of the values of each op and queue, in the order in which the run made them."""
+    """Return, by op or queue, the node numbers of its values in the order in which the run made them. Values under no
+    name are left out."""
     numbers: dict[str, list[int]] = {}
     for node in trace.nodes:
         name = name_of(node)

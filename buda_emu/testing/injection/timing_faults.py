@@ -27,8 +27,8 @@ _DRAM: Final = "dram_gbps"
 
 @dataclass(frozen=True, slots=True)
 class Slower:
-    """The effect of a fault on the time of a run: a ratio to the clean run, and the bounds of `performance-check` that
-    only the slower run misses."""
+    """What a fault does to the time of a run: `ratio` to the clean run's time, and as text the bounds of
+    `performance-check` that only the slower run misses."""
 
     ratio: float
     missed: tuple[str, ...]
@@ -36,7 +36,8 @@ class Slower:
 
 @dataclass(slots=True)
 class Times:
-    """The programs of a netlist in time. `executes` are the graphs of each execute, in the order of the run."""
+    """Modelled times of a netlist's programs, as the chip is and with changes. `executes` are the graphs of each
+    execute, in the order of the run."""
 
     netlist: Netlist
     programs: Sequence[Program]
@@ -46,8 +47,9 @@ class Times:
         default_factory=dict[tuple[tuple[str, float], ...], PerfRun | None]
     )
 
-    def _run(self, **what_if: float) -> PerfRun | None:
-        """Model the run once for each change of the chip; None where no time is modelled."""
+    def _model_run(self, **what_if: float) -> PerfRun | None:
+        """Return the modelled run with quantities of `WHAT_IF` changed, without any as the chip is; each change is
+        modelled once. Returns None where the model can't: an op without a cost, or cores that the chip has not."""
         key = tuple(sorted(what_if.items()))
         if key not in self._runs:
             try:
@@ -57,50 +59,51 @@ class Times:
         return self._runs[key]
 
     def cycles(self) -> dict[tuple[str, ...], tuple[float, float]]:
-        """Return the modelled cycles of one execute, and of one input, by graphs; empty where they are not modelled."""
-        run = self._run()
+        """Return, by graphs, the modelled cycles of (one execute, one input); {} where no time is modelled."""
+        run = self._model_run()
         if run is None:
             return {}
         return {epoch.graphs: (float(epoch.timing.total), float(epoch.pace)) for epoch in run.epochs}
 
     def hours_of_a_cycle(self) -> float:
-        """Return the hours that a cycle of the chip's clock takes; 0 where no time is modelled."""
-        run = self._run()
+        """Return how many hours a cycle of the chip's clock takes, for rates per hour; 0 where no time is modelled."""
+        run = self._model_run()
         if run is None:
             return 0.0
         return run.seconds(1.0) / 3600
 
     def slower(self, fault: Fault) -> Slower:
-        """Return the effect of a fault of kind "clock" or "link" on the time of the run. Raises HostError where no time
-        is modelled."""
+        """Return what a fault of kind "clock" or "link" does to the run's time; a clock is slow from execute
+        `fault.entry` on. Raises HostError where no time is modelled."""
         if fault.kind == "clock":
             name = "clock"
         else:
             name = fault.where
-        clean = self._run()
-        slow = self._run(**{name: self._today(name) * float(fault.how[:-2]) / 100})
+        clean = self._model_run()
+        slow = self._model_run(**{name: self._unchanged_quantity(name) * float(fault.how[:-2]) / 100})
         if clean is None or slow is None:
             raise HostError(f"kind {fault.kind}: the time of this netlist is not modelled (buda-emu perf says why)")
         first = max(0, fault.entry)
-        before = self._seconds(clean)
-        after = self._seconds(slow)
+        before = self._execute_seconds(clean)
+        after = self._execute_seconds(slow)
         ratio = 1.0
         if before:
             ratio = (sum(before[:first]) + sum(after[first:])) / sum(before)
         return Slower(ratio, tuple(sorted(self._missed_bounds(slow) - self._missed_bounds(clean))))
 
-    def _today(self, name: str) -> float:
-        """Return the value that the chip has for a quantity of `WHAT_IF`, in the unit of that."""
+    def _unchanged_quantity(self, name: str) -> float:
+        """Return what a quantity of `WHAT_IF` is for the chip as it is, in the unit that `WHAT_IF` takes."""
         base, factor, _ = WHAT_IF[name]
         return getattr(speed(device(self.netlist.arch_name), {}), base) / factor
 
-    def _seconds(self, run: PerfRun) -> list[float]:
-        """Return the seconds of each execute; 0 for one that the model leaves out."""
+    def _execute_seconds(self, run: PerfRun) -> list[float]:
+        """Return the modelled seconds of each execute, in the order of the run; 0 for one that the model leaves out."""
         seconds = {epoch.graphs: run.seconds(run.setup + epoch.cycles) for epoch in run.epochs}
         return [seconds.get(graphs, 0.0) for graphs in self.executes]
 
     def _missed_bounds(self, run: PerfRun) -> set[str]:
-        """Return the bounds of `performance-check` that a modelled run misses, as text."""
+        """Return a text for each bound of `performance-check` that a modelled run misses: configuration, graph, target,
+        metric."""
         checks = read_performance_checks(self.netlist.path, self.netlist.sections)
         results = [result for result in evaluate(self.netlist, run, checks) if not result.passed]
         return {
@@ -110,14 +113,14 @@ class Times:
 
     # ----------------------------------------------------------------------------------------------- protection
     def with_wider_words(self, added: float) -> float | None:
-        """Return the ratio of the run's time where DRAM moves `added` bits more for each bit; None where no time is
-        modelled."""
-        return self._ratio(self._run(**{_DRAM: self._today(_DRAM) / (1 + added)}))
+        """Return the run's time as a ratio to the present one, if DRAM moves `added` bits more for each bit, as a code
+        does. None where no time is modelled."""
+        return self._ratio_to_clean(self._model_run(**{_DRAM: self._unchanged_quantity(_DRAM) / (1 + added)}))
 
     def with_bounds(self) -> float | None:
-        """Return the ratio of the run's time where each core compares each element of its results with two bounds;
-        None where no time is modelled."""
-        clean = self._run()
+        """Return the run's time as a ratio to the present one, if each core compares each element of its results with
+        two bounds. None where no time is modelled."""
+        clean = self._model_run()
         if clean is None:
             return None
         total = sum(epoch.runs * (clean.setup + epoch.cycles) for epoch in clean.epochs)
@@ -126,9 +129,9 @@ class Times:
             return 1 + added / total
         return 1.0
 
-    def _ratio(self, run: PerfRun | None) -> float | None:
-        """Return the time of a modelled run as a ratio to that of the clean one; None where either is not modelled."""
-        clean = self._run()
+    def _ratio_to_clean(self, run: PerfRun | None) -> float | None:
+        """Return the time of a modelled run divided by that of the chip as it is; None where either is not modelled."""
+        clean = self._model_run()
         if clean is None or run is None:
             return None
         before = sum(clean.programs().values())
@@ -138,16 +141,18 @@ class Times:
         return 1.0
 
     def _added_by_comparisons(self, epoch: EpochReport) -> float:
-        """Return the cycles that comparing results with bounds adds to an input of an epoch: those by which the slowest
-        op then exceeds the epoch's pace."""
+        """Return by how many cycles an epoch's pace gets longer, if each op compares its results with bounds; 0
+        where the slowest op then still keeps the pace."""
         ops = self.netlist.ops
-        paces = [timing.cost.cycles + 2 * _comparison(self.netlist, ops[timing.op]) for timing in epoch.timing.ops]
+        paces = [
+            timing.cost.cycles + 2 * _comparison_cycles(self.netlist, ops[timing.op]) for timing in epoch.timing.ops
+        ]
         return max(0.0, max(paces, default=0.0) - epoch.pace)
 
 
-def _comparison(netlist: Netlist, op: Op) -> float:
-    """Return the cycles of one pass of the vector unit that compares a core's results: the difference of lrelu, which
-    compares, to a copy."""
+def _comparison_cycles(netlist: Netlist, op: Op) -> float:
+    """Return the cycles in which a core compares its results with one bound: modelled lrelu, which compares, less a
+    copy."""
     blocking = op.blocking
     call = OpCall(
         op_type="lrelu",

@@ -31,9 +31,9 @@ Guard = Callable[["Node", Value], Value]
 
 @dataclass(slots=True)
 class Node:
-    """One value. `step` made it, None for an entry that was there before. `inputs` are the nodes that it was made
-    from, operands in order; a gradient op has its previous sum as the last. `queue` and `slot` are those of an entry;
-    `df` is the format that it is in."""
+    """One value of a recorded run. `step` made it, None for an entry that was there before; `inputs` are the nodes that
+    it was made from, operands in order; a gradient op has its previous sum as the last. `queue` and `slot` say where it
+    is stored, "" and -1 where it is not; `df` is the format that it is in."""
 
     number: int
     step: "Run | Convert | Push | Joined | None"
@@ -61,7 +61,8 @@ class Joined:
 
 
 class Trace:
-    """A record of a machine's run (`Emulator.record`), one input at a time, that can recompute parts of it."""
+    """All values of a machine's run, recorded one input at a time (`Emulator.record`), and what follows if one changes.
+    `propagate` computes again only what depends on a change."""
 
     def __init__(self, emulator: Emulator, arithmetic: Arithmetic, most_bytes: int) -> None:
         self.nodes: list[Node] = []
@@ -92,7 +93,8 @@ class Trace:
 
     # ------------------------------------------------------------------------------------------------- recording
     def __call__(self, plan: Plan, chunk: Chunk) -> None:
-        """Record a chunk that is about to run. Raises UnsupportedError for several inputs, and where memory ends."""
+        """Record all values of an input that is about to run, by computing them. Raises UnsupportedError for a chunk of
+        several inputs, and where the values exceed the memory limit."""
         if chunk.inputs != 1:
             raise UnsupportedError("a run is recorded one input at a time (Emulator(inputs_at_once=1))")
         channels = self._emulator.channels
@@ -102,41 +104,42 @@ class Trace:
         for step in plan.steps:
             match step:
                 case Read():
-                    numbers[step.value] = self._entry(step, channels[step.queue], chunk.reads[step.queue][0])
+                    numbers[step.value] = self._node_of_entry(step, channels[step.queue], chunk.reads[step.queue][0])
                 case Convert():
-                    numbers[step.value] = self._add(step, (numbers[step.source],), step.format)
+                    numbers[step.value] = self._add_computed_node(step, (numbers[step.source],), step.format)
                 case Run():
-                    numbers[step.value] = self._op(step, plan, chunk, numbers)
+                    numbers[step.value] = self._record_op(step, plan, chunk, numbers)
                 case Same():
                     pass
         for push in plan.pushes:
             slot = chunk.writes[push.queue][0]
-            number = self._add(push, (numbers[push.value],), self.netlist.queues[push.queue].df)
+            number = self._add_computed_node(push, (numbers[push.value],), self.netlist.queues[push.queue].df)
             channel = channels[push.queue]
-            self._put(number, channel, slot)
+            self._store_node(number, channel, slot)
             if isinstance(channel, Fifo):
                 self.pushed.append((self.inputs, push.queue, channel.ring.occupancy))
 
     def epoch(self, graphs: tuple[str, ...]) -> None:
-        """Begin an execute: all nodes from now on belong to it."""
+        """Begin an execute of `graphs`: nodes that are added from now on belong to it."""
         self.epochs.append(graphs)
 
-    def _entry(self, step: Read, channel: Fifo | Ram, slot: int) -> int:
-        """Return the node of an entry: the one that was stored there, or a new one if the slot holds something else."""
+    def _node_of_entry(self, step: Read, channel: Fifo | Ram, slot: int) -> int:
+        """Return the number of the node that is in a slot. If nothing was recorded there, or the slot has other bits
+        (the host wrote it), a node without inputs is added for it."""
         value = self.arithmetic.read(channel, slot, flat=step.flat)
         if step.queue in self._shared:
-            number = self._join(channel, slot, value)
+            number = self._join_views(channel, slot, value)
         else:
             number = self._at.get((step.queue, slot))
         if number is None or not self._has_bits(number, value):
             df = self.netlist.queues[step.queue].df
-            number = self._new(Node(number=0, step=None, inputs=(), value=value, df=df, epoch=self._now))
-            self._put(number, channel, slot)
-        self.nodes[number].last_epoch = self._now
+            number = self._add_node(Node(number=0, step=None, inputs=(), value=value, df=df, epoch=self._present_epoch))
+            self._store_node(number, channel, slot)
+        self.nodes[number].last_epoch = self._present_epoch
         return number
 
-    def _put(self, number: int, channel: Fifo | Ram, slot: int) -> None:
-        """Record that a slot holds a node from now on."""
+    def _store_node(self, number: int, channel: Fifo | Ram, slot: int) -> None:
+        """Record that a slot holds the node `number` from now on; the node takes its name and place from it."""
         node = self.nodes[number]
         node.queue = channel.name
         node.slot = slot
@@ -145,19 +148,27 @@ class Trace:
             for place, at in enumerate(sorted(channel.view.slices(slot))):
                 self._slices[at] = number, place
 
-    def _join(self, channel: Fifo | Ram, slot: int, value: Value) -> int | None:
-        """Return the node of an entry of which other views may have written parts; None where no part was written.
-
-        Raises UnsupportedError where the parts are in other formats.
-        """
+    def _join_views(self, channel: Fifo | Ram, slot: int, value: Value) -> int | None:
+        """Return the node of a ram's entry of which views of the same memory may have written parts; None where none
+        did. Parts of several nodes are joined in a new node. Raises UnsupportedError where parts are in other
+        formats."""
         places = sorted(channel.view.slices(slot))
         if not any(at in self._slices for at in places):
             return None
         df = self.netlist.queues[channel.name].df
         unknown = [place for place, at in enumerate(places) if at not in self._slices]
         if unknown:  # the host wrote these
-            number = self._new(
-                Node(number=0, step=None, inputs=(), value=value, df=df, epoch=self._now, queue=channel.name, slot=slot)
+            number = self._add_node(
+                Node(
+                    number=0,
+                    step=None,
+                    inputs=(),
+                    value=value,
+                    df=df,
+                    epoch=self._present_epoch,
+                    queue=channel.name,
+                    slot=slot,
+                )
             )
             self._slices |= {places[place]: (number, place) for place in unknown}
         parts = [self._slices[at] for at in places]
@@ -167,38 +178,42 @@ class Trace:
         size = value.shape[1] // len(places)
         if parts == [(numbers[0], place) for place in range(self.nodes[numbers[0]].value.shape[1] // size)]:
             return numbers[0]
-        return self._add(Joined(tuple((numbers.index(number), place) for number, place in parts), size), numbers, df)
+        return self._add_computed_node(
+            Joined(tuple((numbers.index(number), place) for number, place in parts), size), numbers, df
+        )
 
     def finish(self) -> None:
-        """End the record: read the last values of rams with several views, as the host does after the run."""
+        """End the record after the run: nodes are made for the last entries of rams with several views, as the host
+        reads them."""
         for queue, slot in [place for place in self._at if place[0] in self._shared]:
-            self._at[queue, slot] = self._entry(Read(queue, -1), self._emulator.channels[queue], slot)
+            self._at[queue, slot] = self._node_of_entry(Read(queue, -1), self._emulator.channels[queue], slot)
 
     def _has_bits(self, number: int, value: Value) -> bool:
-        """Return whether node `number` recorded the bits of a value, so that it can stand for it."""
+        """Return whether the value that was recorded for node `number` has the shape and bits of `value`."""
         recorded = self.nodes[number].value
         return recorded.shape == value.shape and self.arithmetic.equal(recorded, value)
 
-    def _op(self, step: Run, plan: Plan, chunk: Chunk, numbers: Mapping[int, int]) -> int:
-        """Record the result of an op and return its node. `numbers` has the nodes of the plan's values so far."""
+    def _record_op(self, step: Run, plan: Plan, chunk: Chunk, numbers: Mapping[int, int]) -> int:
+        """Compute an op's result, add its node, and return the node's number. `numbers` are the nodes of the plan's
+        values so far."""
         inputs = tuple(numbers[value] for value in step.inputs)
         before = None
         if step.op.gradient_op:
-            before = self._sum_before(step, chunk)
+            before = self._node_of_previous_sum(step, chunk)
         if before is not None:
             inputs = (*inputs, before)
         if step.device is not None:
             df = plan.labels[step.value]
         else:
             df = step.op.out_df
-        number = self._add(step, inputs, df, plan.tiles[step.value], sums=before is not None)
+        number = self._add_computed_node(step, inputs, df, plan.tiles[step.value], sums=before is not None)
         if step.op.gradient_op:
             self._sums[step.op.name] = number
         return number
 
-    def _sum_before(self, step: Run, chunk: Chunk) -> int | None:
-        """Return the node that a gradient op adds to: the entry of its ram, else its own last result; None where a sum
-        begins."""
+    def _node_of_previous_sum(self, step: Run, chunk: Chunk) -> int | None:
+        """Return the node that a gradient op adds its result to: its ram's entry, else its own last result. None where
+        a new sum begins."""
         channels = self._emulator.channels
         fed = [(queue, channels[queue]) for queue in step.fed]
         if any(channel.zero for _, channel in fed):
@@ -208,10 +223,10 @@ class Trace:
                 slot = chunk.writes[queue][0]
                 if not channel.view.label(slot):
                     return None
-                return self._entry(Read(queue, -1), channel, slot)
+                return self._node_of_entry(Read(queue, -1), channel, slot)
         return self._sums.get(step.op.name)
 
-    def _add(
+    def _add_computed_node(
         self,
         step: Run | Convert | Push | Joined,
         inputs: tuple[int, ...],
@@ -220,18 +235,19 @@ class Trace:
         *,
         sums: bool = False,
     ) -> int:
-        """Compute a value from nodes, add its node, and return the node's number. `tiles` is the size of an op's
-        result; `sums` tells whether the last input is the sum that a gradient op adds to."""
-        node = Node(number=0, step=step, inputs=inputs, value=None, df=df, epoch=self._now, sums=sums)
+        """Compute a value from the nodes `inputs`, add its node, and return the node's number. `tiles` is the size of
+        an op's result; `sums` tells whether the last input is the sum that a gradient op adds to."""
+        node = Node(number=0, step=step, inputs=inputs, value=None, df=df, epoch=self._present_epoch, sums=sums)
         node.value = self._compute(node, [self.nodes[number].value for number in inputs], tiles)
-        number = self._new(node)
+        number = self._add_node(node)
         for source in dict.fromkeys(inputs):
             self.nodes[source].readers.append(number)
-            self.nodes[source].last_epoch = self._now
+            self.nodes[source].last_epoch = self._present_epoch
         return number
 
-    def _new(self, node: Node) -> int:
-        """Add a node and return its number. Raises UnsupportedError where memory ends."""
+    def _add_node(self, node: Node) -> int:
+        """Add a node, give it the next number, and return that. Raises UnsupportedError where its value exceeds the
+        memory limit."""
         node.number = len(self.nodes)
         self._left -= node.value.nbytes
         if self._left < 0:
@@ -242,17 +258,20 @@ class Trace:
         return node.number
 
     @property
-    def _now(self) -> int:
-        """Return the number of the present execute, -1 before the first."""
+    def _present_epoch(self) -> int:
+        """The number of the execute that runs now, -1 before the first."""
         return len(self.epochs) - 1
 
     def recompute(self, number: int, units: "WatchedUnits") -> Value:
-        """Compute the clean run's op once more, on these units (precision "device")."""
+        """Compute the op of node `number` once more from clean inputs, on `units` (precision "device"), and return the
+        result. The trace does not change."""
         node = self.nodes[number]
         return self._compute(node, [self.nodes[source].value for source in node.inputs], units=units)
 
     def _compute(self, node: Node, inputs: list[Value], tiles: int = 0, units: "WatchedUnits | None" = None) -> Value:
-        """Compute a node's value from the values of its inputs."""
+        """Return the value that a node's step makes of `inputs`, its inputs' values (the last is popped if it is a
+        sum). `tiles` is the size of an op's result, 0 for that of the node's present value; `units` as for
+        `recompute`."""
         match node.step:
             case Run():
                 previous = None
@@ -273,8 +292,8 @@ class Trace:
 
     # --------------------------------------------------------------------------------------------------- changing
     def outputs(self) -> dict[tuple[str, int], int]:
-        """Return by queue and slot the nodes that the host reads at the end: of queues and rams that ops fill, without
-        queues that ops read. Where ops read all queues, all count."""
+        """Return, by queue and slot, the nodes that the host reads after the run: in queues and rams that ops fill,
+        without queues that ops read. Where none remains, all that ops fill count."""
         netlist = self.netlist
         read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
         filled = {place: number for place, number in self._at.items() if not netlist.queues[place[0]].host_fed}
@@ -287,12 +306,10 @@ class Trace:
     def propagate(
         self, spoils: Mapping[int, Spoil], seen_by: int | None = None, operand: int = -1, guard: Guard | None = None
     ) -> tuple[dict[int, Value], int]:
-        """Spoil the values of some nodes and compute the nodes that they reach again.
-
-        Returns the new values of all nodes that differ, and the number of nodes that were computed. With `seen_by`, the
-        number of a node, only this reader sees the spoilt value, as its operand number `operand`. `guard` is applied to
-        each result of an op that may differ. Raises the errors that an op raises.
-        """
+        """Change the values of some nodes, and compute again what depends on them; the trace itself does not change.
+        Returns the new values of nodes that differ by number ({} if none), and the number of nodes that were computed.
+        With `seen_by`, the number of a node, only this reader sees the changed value, as its operand number `operand`.
+        `guard` is applied to each result of an op that may differ. Raises the errors that an op raises."""
         arithmetic = self.arithmetic
         differ: dict[int, Value] = {}
         if seen_by is None:
@@ -326,7 +343,8 @@ class Trace:
 
 
 def beyond(channels: Mapping[str, Fifo | Ram], chunk: Chunk) -> set[str]:
-    """Return the queues of which one input, whose pointers have moved, reads an entry that is not between them."""
+    """Return the queues from which this input reads an entry that is not between the pointers. They have already moved
+    for this input."""
     queues: set[str] = set()
     for queue, slots in chunk.reads.items():
         channel = channels[queue]

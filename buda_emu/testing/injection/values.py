@@ -25,10 +25,12 @@ Value = Any
 
 
 class Arithmetic(Protocol):
-    """The functions of a precision that a trace uses. All values are of one input."""
+    """What a trace needs of a precision: how values are read, computed, stored and compared. All values are of one
+    input."""
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Value:
-        """Return a copy of an entry; with `flat` the host's data row by row, where the machine has that."""
+        """Return a copy of the entry in a slot; with `flat` as the host pushed it, row by row, where the machine kept
+        that."""
         ...
 
     def run(
@@ -40,21 +42,22 @@ class Arithmetic(Protocol):
         df: str,
         units: "WatchedUnits | None" = None,
     ) -> Value:
-        """Return the result of an op, `tiles` tiles of format `df`; on the device on the given units of a core.
-        `previous` is the sum that a gradient op adds to, None where there is none. Raises ProgramError and
+        """Compute an op and return its result, `tiles` tiles of format `df`; on the device on the given units of a
+        core. `previous` is the sum that a gradient op adds to, None where there is none. Raises ProgramError and
         UnsupportedError like the machine."""
         ...
 
     def convert(self, step: Convert, source: Value) -> Value:
-        """Return a copy truncated to a format."""
+        """Return a copy of `source` that is truncated to the format of the step; `source` does not change."""
         ...
 
     def arrange(self, step: Push, value: Value) -> Value:
-        """Return the entry that is stored for a result, its tiles moved as the queue's TMs say."""
+        """Return what a queue stores of a result: its tiles moved as the queue's TMs say, or `value` itself without
+        TMs."""
         ...
 
     def join(self, parts: list[Value]) -> Value:
-        """Return the tiles of several values, one after the other."""
+        """Return one value with the tiles of all parts, in their order."""
         ...
 
     def encode(self, value: Value, df: str) -> Bits:
@@ -78,7 +81,8 @@ class Floats:
     """The `Arithmetic` of precisions "format" and "ideal"."""
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Tiles:
-        """Return a copy of an entry in float32, with `flat` of the host's data as they were pushed."""
+        """Return a copy of the entry as float32 tiles; with `flat` the host's data as pushed, where the machine kept
+        that."""
         if flat and channel.flat is not None:
             return np.array(channel.flat[slot])[np.newaxis]
         return channel.view.block(slot, 1).copy()
@@ -92,19 +96,19 @@ class Floats:
         df: str,  # noqa: ARG002
         units: "WatchedUnits | None" = None,  # noqa: ARG002
     ) -> Tiles:
-        """Compute an op with the functions of the format and ideal runs."""
+        """Compute an op in float32, as machines of these precisions do; `df` and `units` are not used."""
         out = np.empty((1, tiles, TILE_ELEMENTS), np.float32)
         execute.run_step(step, inputs, previous, out, serial)
         return out
 
     def convert(self, step: Convert, source: Tiles) -> Tiles:
-        """Return a copy truncated to the step's format."""
+        """Return a copy of `source`, truncated to the step's format."""
         out = source.copy()
         convert(out, step.format, serial, truncate=True)
         return out
 
     def arrange(self, step: Push, value: Tiles) -> Tiles:
-        """Return the entry that is stored for a result; without TMs that is the result itself."""
+        """Return the tiles in the order that the queue's TMs give, or `value` itself without TMs."""
         if step.map is None:
             return value
         out = np.empty((1, step.map.index.size, TILE_ELEMENTS), np.float32)
@@ -124,11 +128,11 @@ class Floats:
         return np.ascontiguousarray(bits.values(), np.float32)
 
     def equal(self, a: Tiles, b: Tiles) -> bool:
-        """Return whether two values have the same bits; zeros of different sign differ."""
+        """Return whether two values have the same bits: zeros of different sign differ, NaN of equal bits do not."""
         return bool(np.array_equal(a.view(np.uint32), b.view(np.uint32)))
 
     def floats(self, value: Tiles) -> Tiles:
-        """Return the value itself."""
+        """Return `value` itself, not a copy."""
         return value
 
 
@@ -139,7 +143,8 @@ class OnDevice:
         self.core: Core = core
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Bits:  # noqa: ARG002 - the bits in memory are all
-        """Return a copy of the bits of an entry. Raises UnsupportedError for memory that does not hold bits."""
+        """Return a copy of the bits of the entry; `flat` is not used. Raises UnsupportedError for memory that does not
+        hold bits."""
         view = channel.view
         if not isinstance(view, BitView):
             raise UnsupportedError(f"{view.name} does not hold bits")
@@ -154,7 +159,8 @@ class OnDevice:
         df: str,
         units: "WatchedUnits | None" = None,
     ) -> Bits:
-        """Compute an op on the units of a core. Raises UnsupportedError for an op without a plan for the device."""
+        """Compute an op bit for bit as a core does, on `units`, None for the kernels. Raises UnsupportedError for an op
+        without a plan for the device."""
         from buda_emu.emulator.ops.on_device.base import run
         from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 
@@ -171,7 +177,7 @@ class OnDevice:
         raise UnsupportedError(f"precision device does not convert tensors between ops ({step.format}, {source.df})")
 
     def arrange(self, step: Push, value: Bits) -> Bits:
-        """Return the bits that are stored for a result; without TMs those of the result itself."""
+        """Return the bits with tiles in the order that the queue's TMs give, or `value` itself without TMs."""
         from buda_emu.emulator.runtime.graph.device_run import arrange
 
         if step.map is None:
@@ -179,7 +185,7 @@ class OnDevice:
         return arrange(step.map, value)
 
     def join(self, parts: list[Bits]) -> Bits:
-        """Return the tiles of all parts as bits of the first part's format."""
+        """Return the tiles of all parts, of equal size and format, as one value."""
         size = parts[0].shape[1]
         out = Bits.empty(parts[0].df, 1, size * len(parts))
         for number, part in enumerate(parts):
@@ -191,11 +197,11 @@ class OnDevice:
         return value.copy()
 
     def decode(self, bits: Bits) -> Bits:
-        """Return the bits themselves."""
+        """Return `bits` themselves, not a copy."""
         return bits
 
     def equal(self, a: Bits, b: Bits) -> bool:
-        """Return whether two values have the same datums and, where both have shared exponents, the same exponents."""
+        """Return whether datums are the same and, where both values have shared exponents, these too."""
         if not np.array_equal(a.datums, b.datums):
             return False
         return a.exponents is None or b.exponents is None or np.array_equal(a.exponents, b.exponents)

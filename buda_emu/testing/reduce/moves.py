@@ -43,9 +43,10 @@ T = TypeVar("T")
 
 
 def without_ops(netlist: Netlist, gone: Collection[str]) -> WrittenNetlist:
-    """Return the netlist without the ops of these written names, tidied."""
+    """Return a document without the ops whose written names are in `gone`. Operands that are missing then are read from
+    new rams, results that nothing takes go to new queues; what nothing uses any more is removed (`tidy`)."""
     document = contract(netlist)
-    ends = _Ends(netlist, document, frozenset(gone))
+    ends = _CutEnds(netlist, document, frozenset(gone))
     for name, graph in document.graphs.items():
         ops = tuple(ends.connect(op, graph) for op in graph.ops if op.name not in gone)
         document.graphs[name] = evolve(graph, ops=ops)
@@ -55,8 +56,9 @@ def without_ops(netlist: Netlist, gone: Collection[str]) -> WrittenNetlist:
 
 
 @dataclass(slots=True)
-class _Ends:
-    """The cut ends of a netlist from which ops were removed, and the queues that replace what is missing."""
+class _CutEnds:
+    """What replaces removed ops: new queues for operands and results, their devices, and their settings in executes.
+    Filled by `connect`."""
 
     netlist: Netlist
     document: WrittenNetlist
@@ -83,7 +85,7 @@ class _Ends:
                 self.queues[name] = evolve(queue, input="HOST", input_tms=(), layout="tilized")
 
     def _find_free_addresses(self) -> None:
-        """Set the first free address of each DRAM channel that has buffers."""
+        """Set `free` from the buffers of all queues in DRAM."""
         for queue in self.document.queues.values():
             if queue.loc != "dram":
                 continue
@@ -92,24 +94,27 @@ class _Ends:
                 self.free[buffer.channel] = max(self.free.get(buffer.channel, 0), end)
 
     def connect(self, op: Op, graph: Graph) -> Op:
-        """Return an op that stays with operands that exist, and add a queue for its result where nothing takes it."""
-        inputs = tuple(self._operand(name, graph) if name in self.gone else name for name in op.inputs)
+        """Return an op that stays with rams in place of operands that are gone. If nothing takes its result, a queue
+        for that is added."""
+        inputs = tuple(self._ram_in_place_of(name, graph) if name in self.gone else name for name in op.inputs)
         if op.name not in self.used:
             op = evolve(op, untilize_output=False)
-            self._queue(f"out_{op.name}", op, graph, op.name, "queue")
+            self._add_queue(f"out_{op.name}", op, graph, op.name, "queue")
         return evolve(op, inputs=inputs)
 
-    def _operand(self, name: str, graph: Graph) -> str:
-        """Return the name of the ram that replaces the result of an op that is gone; add it at first use."""
+    def _ram_in_place_of(self, name: str, graph: Graph) -> str:
+        """Return the name of the ram that replaces the result of the removed op `name`; it is added on the first
+        call."""
         ram = f"in_{name}"
         if ram not in self.queues:
-            self._queue(ram, self.ops[name], graph, "HOST", "ram")
+            self._add_queue(ram, self.ops[name], graph, "HOST", "ram")
             setting = QueueSettings(queue=ram, prologue="true", rd_ptr_global="0", wr_ptr_global="0")
             self.settings.setdefault(graph.name, []).append(setting)
         return ram
 
-    def _queue(self, name: str, op: Op, graph: Graph, source: str, kind: str) -> None:
-        """Add a queue or ram (`kind`) of the op's shape and format, in DRAM, that `source` fills."""
+    def _add_queue(self, name: str, op: Op, graph: Graph, source: str, kind: str) -> None:
+        """Add a queue, or a ram (`kind`), with the shape and format of an op's result, in DRAM, which `source`
+        fills."""
         queue = Queue(
             name=name,
             written_name=name,
@@ -135,32 +140,31 @@ class _Ends:
 
 
 def tidy(document: WrittenNetlist, settings: Mapping[str, list[QueueSettings]] | None = None) -> WrittenNetlist:
-    """Remove everything from the document that nothing uses any more: graphs without ops, executes of graphs that are
-    gone, queues that nothing fills or reads, fused ops, loops around nothing, programs that execute nothing.
-
-    `settings` are added to the executes of the graphs that they name.
-    """
+    """Remove from the document, in place, everything that nothing uses any more, and return it: graphs without ops,
+    executes of graphs that are gone, unused queues and fused ops, loops around nothing, programs that execute nothing.
+    `settings` are added to the executes of the graphs that they name."""
     document.graphs = {name: graph for name, graph in document.graphs.items() if graph.ops}
     ops = _ops_of(document)
     document.queues = _used_queues(document.queues, ops)
     fused = {str(op.attributes.fused_op_id) for op in ops if op.has("sub-ops")}
-    document.fused_ops = _among(document.fused_ops, fused)
-    document.queue_devices = _among(document.queue_devices, document.queues)
-    document.graph_devices = _among(document.graph_devices, document.graphs)
+    document.fused_ops = _only_named(document.fused_ops, fused)
+    document.queue_devices = _only_named(document.queue_devices, document.queues)
+    document.graph_devices = _only_named(document.graph_devices, document.graphs)
     _tidy_programs(document, settings or {})
     return document
 
 
-def _among(entries: Mapping[str, T], names: Container[str]) -> dict[str, T]:
-    """Return the entries whose names are among these."""
+def _only_named(entries: Mapping[str, T], names: Container[str]) -> dict[str, T]:
+    """Return those entries whose names are in `names`, in their order."""
     return {name: entry for name, entry in entries.items() if name in names}
 
 
 def _tidy_programs(document: WrittenNetlist, settings: Mapping[str, list[QueueSettings]]) -> None:
-    """Remove instructions without effect and, where a program executes something, those that execute nothing."""
+    """Remove from the document, in place, instructions without effect, and programs that execute nothing unless all
+    do."""
     graphs = document.graphs
     queues = document.queues
-    of_graph = {name: _queues_of(graph, queues) for name, graph in graphs.items()}
+    of_graph = {name: _settable_queues(graph, queues) for name, graph in graphs.items()}
 
     def set_queues(execute: Execute) -> Execute:
         """Return an execute with the settings of queues that its graph still uses, and the added ones."""
@@ -171,7 +175,7 @@ def _tidy_programs(document: WrittenNetlist, settings: Mapping[str, list[QueueSe
         return evolve(execute, queue_settings=(*old, *new))
 
     for name, program in list(document.programs.items()):
-        steps = list(_steps(program, graphs, queues, set_queues))
+        steps = list(_remaining_steps(program, graphs, queues, set_queues))
         document.programs[name] = evolve(program, instructions=tuple(_without_empty_loops(steps)))
     if any(map(executes, document.programs.values())):
         document.programs = {name: program for name, program in document.programs.items() if executes(program)}
@@ -179,12 +183,13 @@ def _tidy_programs(document: WrittenNetlist, settings: Mapping[str, list[QueueSe
 
 
 def executes(program: Program) -> bool:
-    """Return whether a program runs any graph."""
+    """Return whether a program has an instruction that executes a graph."""
     return any(isinstance(instruction, Execute) for instruction in program.instructions)
 
 
 def _used_queues(queues: Mapping[str, Queue], ops: Collection[Op]) -> dict[str, Queue]:
-    """Return the queues that an op fills or reads, and the rams of which a used ram is another view."""
+    """Return the queues that an op fills, and those fed by the host that an op reads or that a used ram is a view
+    of."""
     names = {op.name for op in ops}
     read = set(chain.from_iterable(op.inputs for op in ops))
     for op in ops:
@@ -193,17 +198,18 @@ def _used_queues(queues: Mapping[str, Queue], ops: Collection[Op]) -> dict[str, 
     return {name: queue for name, queue in queues.items() if queue.input in names or (queue.host_fed and name in read)}
 
 
-def _queues_of(graph: Graph, queues: Mapping[str, Queue]) -> set[str]:
-    """Return the queues that a graph's executes may set: those that its ops read or fill."""
+def _settable_queues(graph: Graph, queues: Mapping[str, Queue]) -> set[str]:
+    """Return the names of the queues that settings of this graph's executes can be about: its ops read or fill them."""
     ops = {op.name for op in graph.ops}
     read = set(chain.from_iterable(op.inputs for op in graph.ops))
     return {name for name, queue in queues.items() if name in read or queue.input in ops}
 
 
-def _steps(
+def _remaining_steps(
     program: Program, graphs: Collection[str], queues: Collection[str], set_queues: Callable[[Execute], Execute]
 ) -> Iterator[Instruction]:
-    """Yield the instructions of a program whose graphs and queues still exist; executes go through `set_queues`."""
+    """Yield a program's instructions without graphs and queues that no longer exist; executes are passed through
+    `set_queues`."""
     for instruction in program.instructions:
         if isinstance(instruction, Execute):
             if instruction.graph in graphs:
@@ -217,7 +223,7 @@ def _steps(
 
 
 def _without_empty_loops(steps: list[Instruction]) -> list[Instruction]:
-    """Remove loops whose body executes nothing: they change no tensor, and the counters in them go with them."""
+    """Return the instructions without loops that execute nothing: such loops change no tensor."""
     starts: list[int] = []
     instructions: list[Instruction] = []
     for step in steps:
@@ -237,7 +243,8 @@ _ALL = "all"
 
 
 def fewer_ops(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer the netlist without runs of ops: halves, quarters, and so on to single ones."""
+    """Offer documents without some ops in a row, and with only these: half of the ops, quarters, and so on to single
+    ones."""
     names = [op.name for op in _ops_of(contract(netlist))]
     size = len(names) - 1
     while size:
@@ -250,7 +257,8 @@ def fewer_ops(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def fewer_programs(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer one program of those that execute something, and all without one. Graphs that none executes go."""
+    """Offer documents with one program of those that execute something, and with all but one. Graphs that none executes
+    go."""
     written = contract(netlist)
     names = [name for name, program in written.programs.items() if executes(program)]
     selections = [[name] for name in names]
@@ -262,19 +270,19 @@ def fewer_programs(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def _with_programs(netlist: Netlist, written: WrittenNetlist, selection: Sequence[str]) -> WrittenNetlist:
-    """Return the netlist with only these programs, and without the graphs that none of them executes."""
+    """Return a document with only the programs of `selection`, and without graphs that none of them executes."""
     steps = chain.from_iterable(written.programs[name].instructions for name in selection)
     run = {step.graph for step in steps if isinstance(step, Execute)}
     gone_graphs = (graph for name, graph in written.graphs.items() if name not in run)
     document = without_ops(netlist, [op.name for op in chain.from_iterable(graph.ops for graph in gone_graphs)])
-    document.programs = _among(document.programs, selection)
+    document.programs = _only_named(document.programs, selection)
     document.program_order = [name for name in document.program_order if name in selection]
     return document
 
 
 def fewer_instructions(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer loops that run once or not at all, programs without single instructions, and literals in place of
-    parameters and variables."""
+    """Offer documents with loops that run once or not at all, without single instructions, and with literals in place
+    of parameters and variables; one program at a time."""
     for name, program in contract(netlist).programs.items():
         steps = program.instructions
         without_loops = [step for step in steps if not isinstance(step, Loop | EndLoop)]
@@ -290,7 +298,7 @@ def fewer_instructions(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def _with_instructions(netlist: Netlist, program: str, steps: Iterable[Instruction | None]) -> WrittenNetlist:
-    """Return the netlist with other instructions in a program, of which None means no instruction."""
+    """Return a document in which a program has other instructions; None among them means no instruction."""
     document = contract(netlist)
     instructions = tuple(step for step in steps if step is not None)
     document.programs[program] = evolve(document.programs[program], instructions=instructions)
@@ -298,7 +306,8 @@ def _with_instructions(netlist: Netlist, program: str, steps: Iterable[Instructi
 
 
 def _with_literals(step: Instruction) -> Instruction | None:
-    """Replace the variables of an execute by literals. Instructions that declare or change variables go: None."""
+    """Return an execute with literals in place of variables, None for an instruction that declares or changes
+    variables, any other instruction as it is."""
     if isinstance(step, Declare | Param | VarInst):
         return None
     if not isinstance(step, Execute):
@@ -317,8 +326,8 @@ def _with_literals(step: Instruction) -> Instruction | None:
 
 
 def fewer_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer the netlist without queues of results that something else takes, too, and with one host-fed queue in place
-    of another of the same shape."""
+    """Offer documents without a queue whose op's result something else takes, too, and with one host-fed queue in place
+    of another like it."""
     document = contract(netlist)
     fed: dict[str, list[str]] = {}
     for name, queue in document.queues.items():
@@ -329,19 +338,20 @@ def fewer_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
             smaller_document = contract(netlist)
             del smaller_document.queues[name]
             yield tidy(smaller_document)
-    for name, source in _same_operands(document):
+    for name, source in _interchangeable_queues(document):
         yield _change_ops(netlist, lambda op, old=name, new=source: _replace_input(op, old, new))
 
 
 def _replace_input(op: Op, old: str, new: str) -> Op:
-    """Return the op with one operand replaced by another wherever it reads it."""
+    """Return the op with operand `new` wherever it reads `old`; the op itself if it does not."""
     if old not in op.inputs:
         return op
     return evolve(op, inputs=tuple(new if name == old else name for name in op.inputs))
 
 
-def _same_operands(document: WrittenNetlist) -> Iterator[tuple[str, str]]:
-    """Yield pairs of host-fed queues of one shape, of which the first can be replaced by the second."""
+def _interchangeable_queues(document: WrittenNetlist) -> Iterator[tuple[str, str]]:
+    """Yield pairs of host-fed queues that agree in type, shape, format, entries and chip: the second can replace the
+    first."""
     first: dict[tuple[Any, ...], str] = {}
     for name, queue in document.queues.items():
         if queue.host_fed:
@@ -352,19 +362,19 @@ def _same_operands(document: WrittenNetlist) -> Iterator[tuple[str, str]]:
 
 
 def fewer_inputs(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer one input of each epoch, then half of them, with as many entries in the queues or with the old number of
-    inputs."""
+    """Offer documents with one input for each graph, then half of them; entries of queues are reduced with them or
+    alone."""
     for of_graphs, of_queues in ((1, 1), (None, 1), (2, 2), (None, 2)):
         document = contract(netlist)
         for name, graph in document.graphs.items():
-            document.graphs[name] = evolve(graph, input_count=_fewer(graph.input_count, of_graphs))
+            document.graphs[name] = evolve(graph, input_count=_part_of_count(graph.input_count, of_graphs))
         for name, queue in document.queues.items():
-            document.queues[name] = evolve(queue, entries=_fewer(queue.entries, of_queues))
+            document.queues[name] = evolve(queue, entries=_part_of_count(queue.entries, of_queues))
         yield document
 
 
-def _fewer(count: int, part: int | None) -> int:
-    """Return 1 for part 1, half of a count for part 2, the count itself for None."""
+def _part_of_count(count: int, part: int | None) -> int:
+    """Return 1 for part 1, a half (at least 1) for part 2, `count` itself for None."""
     if part is None:
         return count
     if part == 1:
@@ -373,7 +383,7 @@ def _fewer(count: int, part: int | None) -> int:
 
 
 def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer every op and queue on one core and in one buffer; then each by itself."""
+    """Offer a document with all ops and queues on one core and in one buffer, then with each of them alone so."""
 
     def merge(blocking: Blocking) -> Blocking:
         """Return the blocking of the same tensor on one core."""
@@ -386,7 +396,8 @@ def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def smaller(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer smaller t, rows and columns: each size that occurs becomes 1, or half, wherever it occurs."""
+    """Offer documents with smaller tensors: each size of t, rows or columns that occurs becomes 1 or half wherever it
+    occurs; rows and columns also together."""
     shapes = [record.blocking.shape for record in (*netlist.queues.values(), *netlist.ops.values())]
     for axis in range(3):
         for size in sorted({shape[axis] for shape in shapes if shape[axis] > 1}, reverse=True):
@@ -396,11 +407,8 @@ def smaller(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def _resize(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> Blocking:
-    """Return a blocking in which those of `axes` (t, rows, columns: 0 to 2) that have `size` tiles have `new` tiles, on
-    one core.
-
-    Ublocks stay where they fit, else they become one tile.
-    """
+    """Return a blocking with `new` tiles along those of `axes` (t, rows, columns: 0 to 2) that have `size`, there on
+    one core. A ublock stays where it divides the new size, else it becomes one tile."""
     for axis in axes:
         if blocking.shape[axis] != size:
             continue
@@ -420,10 +428,10 @@ def _resize(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> B
 
 
 def simpler_ops(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer ops with default attributes, TMs and fields: everywhere, then one op at a time."""
+    """Offer documents with default fields for all ops, then with one simplification of one op at a time."""
     yield _change_ops(netlist, _plain_op)
     for op in _ops_of(contract(netlist)):
-        for new in _simpler(op):
+        for new in _simpler_variants(op):
             yield _change_ops(netlist, lambda old, new=new: new if old.name == new.name else old)
 
 
@@ -433,7 +441,7 @@ def _ops_of(document: WrittenNetlist) -> list[Op]:
 
 
 def _plain_op(op: Op) -> Op:
-    """Return the op with defaults for all fields that do not change its shape."""
+    """Return the op with defaults for the fields that change neither its shape nor its operands."""
     return evolve(
         op,
         untilize_output=False,
@@ -445,16 +453,17 @@ def _plain_op(op: Op) -> Op:
     )
 
 
-def _simpler(op: Op) -> Iterator[Op]:
-    """Yield the op without single fields, TMs, paddings, attributes, or its last optional operand."""
+def _simpler_variants(op: Op) -> Iterator[Op]:
+    """Yield variants of an op, each with one simplification: default fields, fewer TMs, no padding, an attribute less,
+    or without its last optional operand."""
     plain = _plain_op(op)
     if plain != op:
         yield plain
-    yield from _remove_tms(op)
+    yield from _with_fewer_tms(op)
     if any(pad != Pad() for pad in (*op.input_pad, *op.input_unpad)):
         none = (Pad(),) * len(op.inputs)
         yield evolve(op, input_pad=none, input_unpad=none)
-    yield from _without_attributes(op)
+    yield from _with_fewer_attributes(op)
     if len(op.inputs) > 1 and OP_TYPES[op.type].inputs[0] < len(op.inputs):
         yield evolve(
             op,
@@ -467,8 +476,8 @@ def _simpler(op: Op) -> Iterator[Op]:
         )
 
 
-def _remove_tms(op: Op) -> Iterator[Op]:
-    """Yield the op without any TMs, and without each single one."""
+def _with_fewer_tms(op: Op) -> Iterator[Op]:
+    """Yield the op without any TMs, then without each single one; nothing if it has none."""
     if not any(op.input_tms):
         return
     yield evolve(op, input_tms=((),) * len(op.inputs))
@@ -478,8 +487,9 @@ def _remove_tms(op: Op) -> Iterator[Op]:
             yield evolve(op, input_tms=(*op.input_tms[:number], new, *op.input_tms[number + 1 :]))
 
 
-def _without_attributes(op: Op) -> Iterator[Op]:
-    """Yield the op without single attributes, and with the inner dimension of a product in one step."""
+def _with_fewer_attributes(op: Op) -> Iterator[Op]:
+    """Yield the op without each of its written attributes, then, for a product, with one step or tiles of 1 along the
+    inner dimension."""
     written = op.attributes.given
     for name in sorted(written, key=list(ATTRIBUTES).index):
         yield evolve(op, attributes=replace(op.attributes, given=written - {name}, **{name: ATTRIBUTES[name].default}))
@@ -490,7 +500,8 @@ def _without_attributes(op: Op) -> Iterator[Op]:
 
 
 def plainer_formats(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer everything in one format, then each format that occurs replaced by it, then everything in one fidelity."""
+    """Offer documents with one plain format for everything, then in place of each other format, then with one
+    fidelity."""
     formats = {queue.df for queue in netlist.queues.values()}
     for op in netlist.ops.values():
         formats.update((*op.in_df, op.out_df, op.intermed_df, op.acc_df))
@@ -500,7 +511,7 @@ def plainer_formats(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def _replace_format(netlist: Netlist, old: str) -> WrittenNetlist:
-    """Return the netlist with the plain format in place of one format, or of all."""
+    """Return a document with the plain format in place of `old`, or of every format if that is `_ALL`."""
 
     def new(name: str) -> str:
         """Return the format that stands for a format."""
@@ -523,7 +534,7 @@ def _replace_format(netlist: Netlist, old: str) -> WrittenNetlist:
 
 
 def simpler_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer queues of full tiles, tilized, without TMs; and a netlist for one chip and one architecture."""
+    """Offer documents with plain queues, with full tiles, for one chip, and for one architecture."""
 
     def plain(queue: Queue) -> Queue:
         """Return the queue without TMs, ports and alias, tilized."""
@@ -545,33 +556,33 @@ def simpler_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def fewer_sections(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer the netlist without test-config, performance-check and other sections: all, each, then the entries of
+    """Offer documents without the sections about tests and others: without all, without each, then without entries of
     each."""
     for gone in (list(netlist.sections), *([name] for name in netlist.sections)):
         document = contract(netlist)
         document.sections = {name: node for name, node in document.sections.items() if name not in gone}
         yield document
     for name, node in netlist.sections.items():
-        for smaller_node in _without_entries(node):
+        for smaller_node in _with_fewer_entries(node):
             document = contract(netlist)
             document.sections[name] = smaller_node
             yield document
 
 
-def _without_entries(node: Node) -> Iterator[Node]:
-    """Yield a map without each of its pairs, then with the maps that it holds shortened in the same way."""
+def _with_fewer_entries(node: Node) -> Iterator[Node]:
+    """Yield copies of a map, each without one pair, of its own or of maps in it; nothing for other nodes."""
     if not isinstance(node, MappingNode):
         return
     for at, (key, value) in enumerate(node.pairs):
         before = node.pairs[:at]
         after = node.pairs[at + 1 :]
         yield MappingNode([*before, *after], node.line, node.column, node.end_column)
-        for other in _without_entries(value):
+        for other in _with_fewer_entries(value):
             yield MappingNode([*before, (key, other), *after], node.line, node.column, node.end_column)
 
 
 def _change_ops(netlist: Netlist, change: Callable[[Op], Op]) -> WrittenNetlist:
-    """Return the netlist with `change` applied to every op."""
+    """Return a tidied document in which each op is what `change` makes of it."""
     document = contract(netlist)
     for name, graph in document.graphs.items():
         document.graphs[name] = evolve(graph, ops=tuple(map(change, graph.ops)))
@@ -579,9 +590,10 @@ def _change_ops(netlist: Netlist, change: Callable[[Op], Op]) -> WrittenNetlist:
 
 
 def _change_all_blockings(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> WrittenNetlist:
-    """Return the netlist with `change` applied to every blocking; buffers and inner dimensions follow."""
+    """Return a document in which each blocking is what `change` makes of it; buffers and inner dimensions of products
+    follow."""
     document = contract(netlist)
-    document.queues = {name: _set_blocking(queue, change(queue.blocking)) for name, queue in document.queues.items()}
+    document.queues = {name: _with_blocking(queue, change(queue.blocking)) for name, queue in document.queues.items()}
     for name, graph in document.graphs.items():
         ops = tuple(evolve(op, blocking=change(op.blocking)) for op in graph.ops)
         document.graphs[name] = evolve(graph, ops=ops)
@@ -592,12 +604,12 @@ def _change_all_blockings(netlist: Netlist, change: Callable[[Blocking], Blockin
 
 
 def _change_each_blocking(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Iterator[WrittenNetlist]:
-    """Yield a document for each queue and op whose blocking changes, with the change of this one alone."""
+    """Yield, for each queue and op whose blocking `change` alters, a document with this alone."""
     for name in contract(netlist).queues:
         document = contract(netlist)
         queue = document.queues[name]
         if change(queue.blocking) != queue.blocking:
-            document.queues[name] = _set_blocking(queue, change(queue.blocking))
+            document.queues[name] = _with_blocking(queue, change(queue.blocking))
             yield document
     for op in _ops_of(contract(netlist)):
         new = evolve(op, blocking=change(op.blocking))
@@ -605,14 +617,14 @@ def _change_each_blocking(netlist: Netlist, change: Callable[[Blocking], Blockin
             yield _change_ops(netlist, lambda old, new=new: new if old.name == new.name else old)
 
 
-def _set_blocking(queue: Queue, blocking: Blocking) -> Queue:
-    """Return the queue with another blocking, and as many of its buffers as that needs."""
+def _with_blocking(queue: Queue, blocking: Blocking) -> Queue:
+    """Return the queue with another blocking, and only as many of its buffers as that has."""
     return evolve(queue, blocking=blocking, buffers=queue.buffers[: blocking.cells])
 
 
 def _fit_inner_dimension(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
-    """Return the op with the inner dimension that its first operand has. An op without one, one whose first operand
-    goes through TMs or is not in `shapes`, and a sparse matmul stay as they are."""
+    """Return the op with inner dimension m_k, u_kt as long as its first operand in `shapes`. An op without one, a
+    sparse matmul, and one whose first operand has TMs or is not in `shapes` is returned as it is."""
     inner = {"m_k", "u_kt"} <= op.attributes.given
     source = None
     if op.inputs:

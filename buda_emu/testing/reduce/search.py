@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def fails(self) -> bool:
-        """Return whether the command ended in any way but success."""
+        """Whether the command did not succeed: an exit code other than 0, a signal, or no end within the time limit."""
         return self.code != 0
 
     def __str__(self) -> str:
@@ -52,14 +52,11 @@ class Outcome:
 
 
 class Trials:
-    """A runner of a shell command on texts.
-
-    Each trial has a folder of its own, where the file bears the netlist's name with `_` for each character that a
-    shell may not read as itself: a command is free to put the place of the name in quotes of its own. The folder and
-    all processes of the command are gone when the trial ends, but those that it puts into a session of their own.
-
-    Raises HostError where the folder of temporary files has such a character.
-    """
+    """Runs a shell command on texts, several at once, and counts the runs; `close` ends it. Each trial has a folder of
+    its own, where the file bears the netlist's name with `_` for each character that a shell may not read as itself: a
+    command is free to put the place of the name in quotes of its own. The folder and all processes of the command are
+    gone when the trial ends, but those that it puts into a session of their own. `timeout` is in seconds for each.
+    Raises HostError where the folder of temporary files has such a character."""
 
     def __init__(self, command: str, name: str, timeout: float, workers: int) -> None:
         self.count = 0
@@ -80,27 +77,29 @@ class Trials:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, texts: Sequence[str]) -> list[Outcome]:
-        """Run the command on each text, as many at once as there are workers; return the outcomes in order."""
+        """Run the command on each text, as many at once as there are workers, and return the outcomes in the order of
+        the texts."""
         self.count += len(texts)
-        return list(self._pool.map(self._run, texts))
+        return list(self._pool.map(self._run_on_text, texts))
 
-    def _run(self, text: str) -> Outcome:
-        """Run the command on a text in a file of its own, and return the outcome."""
+    def _run_on_text(self, text: str) -> Outcome:
+        """Write a text to a file in a folder of its own, run the command on it, and return the outcome; the folder is
+        removed."""
         with tempfile.TemporaryDirectory(
             prefix="buda-emu-reduce-", dir=self._parent, ignore_cleanup_errors=True
         ) as folder:
             path = Path(folder) / self._name
             path.write_text(text, encoding="utf-8")
             command = self._command.replace(PLACE, str(path))
-            with self._process(command) as process:
+            with self._started_command(command) as process:
                 try:
                     return Outcome(process.wait(self._timeout))
                 except subprocess.TimeoutExpired:
                     return Outcome(None)
 
     @contextmanager
-    def _process(self, command: str) -> "Generator[subprocess.Popen[bytes]]":
-        """Start a shell command in a session of its own; at the end it and all that it started are killed."""
+    def _started_command(self, command: str) -> "Generator[subprocess.Popen[bytes]]":
+        """Yield the process of a shell command that runs in a session of its own; at the end the session is killed."""
         nothing = subprocess.DEVNULL
         process = subprocess.Popen(
             ["/bin/sh", "-c", command], stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
@@ -109,19 +108,19 @@ class Trials:
         try:
             yield process
         finally:
-            _kill(process)
+            _kill_session(process)
             process.wait()
             self._running.discard(process)
 
     def close(self) -> None:
-        """End the processes that still run."""
+        """Kill the commands that still run, and refuse further texts; a second call does nothing."""
         for process in tuple(self._running):
-            _kill(process)
+            _kill_session(process)
         self._pool.shutdown(cancel_futures=True)
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the process and all that it started, which are in a session of their own."""
+def _kill_session(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the process and all that it started in its session; does nothing where they are gone."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -131,7 +130,8 @@ Progress = Callable[["ReductionState"], object]
 
 @dataclass(frozen=True, slots=True)
 class ReductionState:
-    """The state of a reduction. `text` is the smallest netlist that still fails; `move` is being tried."""
+    """What `progress` is told during a reduction: the smallest netlist so far that still fails, the move being tried,
+    and numbers of trials and of steps that made it smaller."""
 
     text: str
     netlist: Netlist
@@ -142,7 +142,8 @@ class ReductionState:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """The result of a reduction. `outcome` is the end of the command, the same before and after."""
+    """The result of a reduction: the smallest netlist found, as text and loaded. `outcome` is the end of the command on
+    the original."""
 
     text: str
     netlist: Netlist
@@ -160,11 +161,11 @@ class Reduction:
         return f"<Reduction of {self.original.path}: {ops}, {plural(self.trials, 'trial')}>"
 
     def sizes(self) -> list[tuple[str, int, int]]:
-        """Return each figure of the netlist with its value before and after."""
+        """Return (name, before, after) for each figure in `SIZES`."""
         return [(name, size(self.original), size(self.netlist)) for name, size in SIZES.items()]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as plain data, with `schema_version`."""
+        """Return exit code, trials, steps and sizes as plain data, with `schema_version`; the netlist is not in it."""
         return REDUCTION.document(self)
 
 
@@ -244,6 +245,8 @@ def reduce_netlist(
 
 @dataclass(slots=True)
 class _Search:
+    """A search in progress: `text` and `netlist` are the smallest so far, `outcome` is the end on the original."""
+
     trials: Trials
     arch: str
     outcome: Outcome
@@ -257,12 +260,13 @@ class _Search:
     steps: int = 0
 
     def run(self) -> Literal["all", "trials", "interrupted"]:
-        """Try all moves until none makes the netlist smaller; return why the search ended."""
+        """Try all moves again and again until none makes the netlist smaller. Returns why it ended: "all" moves were
+        tried, `most_trials` were used, or Ctrl-C."""
         try:
             while True:
                 before = self.steps
                 for name, move in MOVES:
-                    while self._step(name, move):
+                    while self._take_smaller(name, move):
                         pass
                 if self.steps == before:
                     return "all"
@@ -271,9 +275,10 @@ class _Search:
         except KeyboardInterrupt:
             return "interrupted"
 
-    def _step(self, name: str, move: Move) -> bool:
-        """Take the first candidate of a move that still fails; return whether there was one."""
-        self._tell(name)
+    def _take_smaller(self, name: str, move: Move) -> bool:
+        """Try a move's documents until one still fails, make that the smallest netlist, and return True; False where
+        none does. Raises _OutOfTrials before a batch that would exceed `most_trials`."""
+        self._report_progress(name)
         candidates = self._candidates(move)
         while batch := list(islice(candidates, self.trials.workers)):
             if self.most_trials is not None and self.trials.count + len(batch) > self.most_trials:
@@ -284,14 +289,14 @@ class _Search:
                     self.text = text
                     self.netlist = netlist
                     self.steps += 1
-                    self._tell(name)
+                    self._report_progress(name)
                     return True
-            self._tell(name)
+            self._report_progress(name)
         return False
 
     def _candidates(self, move: Move) -> Iterator[tuple[str, Netlist]]:
-        """Yield text and netlist of each document that a move offers and that is valid, new, and not longer than the
-        present one."""
+        """Yield text and netlist of those documents of a move that are valid, were not tried yet, and are not longer
+        than the smallest netlist."""
         for document in move(self.netlist):
             text = document_text(document)
             if text in self.seen or len(text) > len(self.text):
@@ -301,8 +306,8 @@ class _Search:
             if netlist is not None:
                 yield text, netlist
 
-    def _tell(self, name: str) -> None:
-        """Tell the caller the state of the search, in which the move `name` is tried."""
+    def _report_progress(self, name: str) -> None:
+        """Call `progress` with the state of the search, if there is one; `name` is the move that is tried."""
         if self.progress is not None:
             self.progress(
                 ReductionState(
@@ -312,4 +317,4 @@ class _Search:
 
 
 class _OutOfTrials(Exception):  # noqa: N818 - not an error: the search used all its trials
-    """No further trial is allowed."""
+    """Ends a search that may run no further trial."""

@@ -18,11 +18,9 @@ NEAR_INFINITY = 2.0**126
 
 
 def close(a: Floats, b: Floats, atol: float, rtol: float) -> Flags:
-    """Compare element by element: |a - b| <= atol + rtol * max(|a|, |b|), in float64 (the elements are float32 or
-    integers).
-
-    Two NaN match, one does not; an infinity matches itself and finite values of its sign near the end of float32.
-    """
+    """Return for each element whether |a - b| <= atol + rtol * max(|a|, |b|), in float64 (elements are float32 or
+    integers). Two NaN match, one does not; an infinity matches itself and finite values of its sign near the end of
+    float32."""
     with np.errstate(all="ignore"):
         size_a = np.abs(a)
         size_b = np.abs(b)
@@ -39,7 +37,7 @@ def close(a: Floats, b: Floats, atol: float, rtol: float) -> Flags:
 
 
 def equal(a: Floats, b: Floats) -> Flags:
-    """Compare element by element for the same value, where NaN equals NaN."""
+    """Return for each element whether both are the same number, or both NaN; zeros of either sign are equal."""
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
@@ -50,7 +48,8 @@ CONSTANT_DEVIATION: Final = 1e-5  # in place of a standard deviation of zero
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds that a PCC is judged by."""
+    """The bounds of a comparison that decide whether a PCC passes: the least PCC, and tolerances of means of
+    constants."""
 
     check_pcc: float
     atol: float
@@ -58,7 +57,8 @@ class Bounds:
 
 
 def replace_special(values: Floats, *, nan_is_zero: bool) -> Floats:
-    """Replace infinities by the largest float32, and with `nan_is_zero`, as in the flat comparison, NaN by 0."""
+    """Return a copy with infinities replaced by the largest float32 of their sign and, with `nan_is_zero`, as in the
+    flat comparison, NaN by 0."""
     result = np.clip(values, -FLT_MAX, FLT_MAX)
     if not nan_is_zero:
         return result
@@ -66,33 +66,29 @@ def replace_special(values: Floats, *, nan_is_zero: bool) -> Floats:
 
 
 def pcc(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags]:
-    """Return the PCC of each row of a and b [rows, elements], and where all three rounding cases of the vendor's
-    formula occur.
-
-    `count` divides the sums: the number of elements, or more where the vendor's loops leave some out.
-    """
+    """Return the PCC of each row of a and b [rows, elements], and a mask of the rows in which all three terms of the
+    vendor's formula were negative by rounding only (such rows count as PCC 1). `count` divides the sums: the number of
+    elements, or more where the vendor's loops leave some out."""
     value, rounded, _, _ = _correlation(a, b, count)
     return value, rounded
 
 
 def _correlation(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags, Floats, Floats]:
-    """Return the results of `pcc`, and the means of a and b."""
+    """Return what `pcc` returns, and then the means of the rows of a and of b."""
     with np.errstate(all="ignore"):
-        mean_a = _sum(a) / count
-        mean_b = _sum(b) / count
-        var_a, rounded_a = _not_negative(_sum(a * a) / count, mean_a * mean_a)
-        var_b, rounded_b = _not_negative(_sum(b * b) / count, mean_b * mean_b)
-        cov, rounded_cov = _not_negative(_sum(a * b) / count, mean_a * mean_b)
-        value = cov / (_deviation(var_a) * _deviation(var_b))
+        mean_a = _sum_in_order(a) / count
+        mean_b = _sum_in_order(b) / count
+        var_a, rounded_a = _covariance(_sum_in_order(a * a) / count, mean_a * mean_a)
+        var_b, rounded_b = _covariance(_sum_in_order(b * b) / count, mean_b * mean_b)
+        cov, rounded_cov = _covariance(_sum_in_order(a * b) / count, mean_a * mean_b)
+        value = cov / (_standard_deviation(var_a) * _standard_deviation(var_b))
     return value, rounded_a & rounded_b & rounded_cov, mean_a, mean_b
 
 
 def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *, signed: bool) -> tuple[Flags, Floats]:
-    """Return for each row of a and b whether its PCC passes, and the PCC.
-
-    Means are sums over `count`. `constant` marks rows in which both inputs are constant. With `signed`, the
-    tolerance of constants follows the sign of the mean of b, like the vendor's; else its magnitude.
-    """
+    """Return for each row of a and b whether its PCC reaches the bounds, and the PCC, 1 for rows that count as the
+    same. Means are sums over `count`. `constant` marks rows in which both inputs are constant. With `signed`, the
+    tolerance of constants follows the sign of the mean of b, like the vendor's; else its magnitude."""
     with np.errstate(all="ignore"):
         value, rounded, mean_a, mean_b = _correlation(a, b, count)
         same_sign = np.signbit(value) == np.signbit(bounds.check_pcc)
@@ -107,21 +103,23 @@ def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *,
     return correlated | counted_as_one | (bounds.check_pcc == 0), value
 
 
-def _sum(values: Floats) -> Floats:
-    """Sum each row, one element after the other."""
+def _sum_in_order(values: Floats) -> Floats:
+    """Return the sum of each row, added up from first to last like the vendor's loop (numpy's own sum rounds
+    differently)."""
     return np.add.accumulate(values, axis=-1)[..., -1]
 
 
-def _not_negative(mean_of_product: Floats, product_of_means: Floats) -> tuple[Floats, Flags]:
-    """Return E[xy] - E[x]E[y], with 0 where it is negative by rounding only, and a mask of these places."""
+def _covariance(mean_of_product: Floats, product_of_means: Floats) -> tuple[Floats, Flags]:
+    """Return E[xy] - E[x]E[y] from the two terms, with 0 where it is negative by rounding only, and a mask of these
+    places."""
     difference = mean_of_product - product_of_means
     ratio = product_of_means / mean_of_product
     rounding = (difference < 0) & (ratio >= 1) & (ratio <= LIMIT)
     return np.where(rounding, 0.0, difference), rounding
 
 
-def _deviation(variance: Floats) -> Floats:
-    """Return standard deviations, in place of 0 the vendor's constant."""
+def _standard_deviation(variance: Floats) -> Floats:
+    """Return the square roots of variances, with the vendor's constant in place of 0."""
     deviation = np.sqrt(variance)
     return np.where(deviation == 0, CONSTANT_DEVIATION, deviation)
 
@@ -146,20 +144,21 @@ class Verdict:
 def compare(
     expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int], mode: Mode = "vendor"
 ) -> Verdict:
-    """Compare one output, [entries, t, rows, columns] of both sides, in the vendor's way or strictly. Raises
-    NetlistError for a comparison without legal type, words or bounds, HostError when the shapes differ."""
+    """Return whether one output holds, [entries, t, rows, columns] of both sides, in the vendor's way or strictly.
+    Raises NetlistError for a comparison without legal type, words or bounds, HostError when the shapes differ."""
     check(comparison)
     if expected.shape != observed.shape:
         raise HostError(f"expected has shape {list(expected.shape)}, observed {list(observed.shape)}")
     if mode == "strict":
-        return _strict(expected, observed, comparison, tile_dim)
+        return _compare_strictly(expected, observed, comparison, tile_dim)
     if comparison.method.lower() == "tilizedtensor" or comparison.verbosity.lower() == "verbose":
         return _compare_tiles(expected, observed, comparison, tile_dim)
-    return _flat(expected.reshape(-1), observed.reshape(-1), comparison)
+    return _compare_flat(expected.reshape(-1), observed.reshape(-1), comparison)
 
 
 def check(comparison: Comparison) -> None:
-    """Raise NetlistError for a comparison that the vendor's harness refuses when it is used (NETLIST 5.3)."""
+    """Raise NetlistError if a comparison has a word or bound that the vendor's harness refuses when it is used (NETLIST
+    5.3)."""
     for field, words in (("type", COMPARISON_TYPES), ("verbosity", VERBOSITIES), ("method", METHODS)):
         word = getattr(comparison, field)
         if word.lower() not in {legal.lower() for legal in words}:
@@ -173,31 +172,33 @@ def check(comparison: Comparison) -> None:
 
 
 def _bounds(comparison: Comparison) -> Bounds:
-    """Return the bounds of a comparison's PCC."""
+    """Return the bounds of a comparison that concern its PCC."""
     return Bounds(comparison.check_pcc, comparison.atol, comparison.rtol)
 
 
-def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
-    """Compare all elements in their order, in the vendor's chunks; up to 7 elements at the end are in none."""
+def _compare_flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
+    """Compare all elements in their order in the vendor's way, in chunks; up to 7 elements at the end are never
+    compared."""
     if comparison.type.lower() == "allclosehw":
-        return _flat_slices(expected, observed, comparison)
+        return _compare_slices(expected, observed, comparison)
     size = len(expected)
     exact = comparison.type.lower() == "exact"
     for number in range(CHUNKS):
         first = number * size // CHUNKS  # chunks of equal length: up to 7 elements are never compared
         end = first + size // CHUNKS
-        mismatches, place = _mismatches(expected[first:end], observed[first:end], comparison)
+        mismatches, place = _count_mismatches(expected[first:end], observed[first:end], comparison)
         if exact and mismatches:
             text = f"{mismatches} of {end - first} differ, the first is element {first + place}"
             return Verdict(False, f"Exact, elements {first}..{end - 1}: {text}")
-        if not exact and not _share(mismatches, end - first) >= comparison.check_pct:
-            text = _pct_text(mismatches, end - first, comparison)
+        if not exact and not _matching_share(mismatches, end - first) >= comparison.check_pct:
+            text = _few_matches_reason(mismatches, end - first, comparison)
             return Verdict(False, f"AllClose, elements {first}..{end - 1}: {text}")
     return Verdict(True)
 
 
-def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tuple[int, int]:
-    """Return the number of elements of a flat stretch that do not match, and the first of them, -1 for none."""
+def _count_mismatches(expected: Array, observed: Array, comparison: Comparison) -> tuple[int, int]:
+    """Return how many elements of two flat arrays do not match, and the position of the first, -1 if all do. A NaN
+    matches NaN only if the type is not exact."""
     count = 0
     first = -1
     for start in range(0, len(expected), _BLOCK):
@@ -212,8 +213,8 @@ def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tup
 
 
 def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bool) -> Flags:
-    """Compare element by element: equal for type exact, where `nan_equals_nan` counts, else close, where NaN matches
-    NaN."""
+    """Return for each element whether it matches: the same number for type exact, where two NaN count only with
+    `nan_equals_nan`; else close, where two NaN always do."""
     if comparison.type.lower() != "exact":
         return close(a, b, comparison.atol, comparison.rtol)
     if nan_equals_nan:
@@ -221,8 +222,9 @@ def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bo
     return np.equal(a, b)
 
 
-def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
-    """Compare consecutive slices by AllCloseHw, the last one short where the vendor reads past the end."""
+def _compare_slices(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
+    """Compare by AllCloseHw in the vendor's way, 1,024 elements after the other; the last slice is shorter, where the
+    vendor reads past the end."""
     size = len(expected)
     full = size - size % SLICE
     step = _BLOCK // SLICE * SLICE
@@ -243,19 +245,17 @@ def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Ve
             number = int(np.argmin(good))
             place = f"elements {first + number * length}..{first + (number + 1) * length - 1}"
             if not enough[number]:
-                text = _pct_text(int(mismatches[number]), length, comparison)
+                text = _few_matches_reason(int(mismatches[number]), length, comparison)
             else:
-                text = _pcc_text(float(values[number]), comparison)
+                text = _low_pcc_reason(float(values[number]), comparison)
             return Verdict(False, f"AllCloseHw, {place}: {text}")
     return Verdict(True)
 
 
 def _compare_tiles(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
-    """Compare tile by tile of 32x32 cells; cells beyond a smaller tile_dim are zeros on both sides.
-
+    """Compare tile by tile of 32x32 cells in the vendor's way; cells beyond a smaller tile_dim are zeros on both sides.
     The vendor's loops end before the upper bound of a range, so its last row and column are never compared, while the
-    number that shares and sums are divided by includes them. Exact has no ranges and compares every cell.
-    """
+    number that shares and sums are divided by includes them. Exact has no ranges and compares every cell."""
     exact = comparison.type.lower() == "exact"
     rows = comparison.check_tile_rows_range
     cols = comparison.check_tile_cols_range
@@ -266,8 +266,8 @@ def _compare_tiles(expected: Array, observed: Array, comparison: Comparison, til
     else:
         count = (rows[1] - rows[0] + 1) * (cols[1] - cols[0] + 1)
     for block in tile_blocks(expected, observed, tile_dim):
-        full_a = _embed(block.a)
-        full_b = _embed(block.b)
+        full_a = _in_full_tiles(block.a)
+        full_b = _in_full_tiles(block.b)
         first_a = full_a[:, :1, 0]
         first_b = full_b[:, :1, 0]
         if not exact:
@@ -275,40 +275,43 @@ def _compare_tiles(expected: Array, observed: Array, comparison: Comparison, til
             full_b = full_b[:, compared_rows, compared_cols]
         a = full_a.reshape(block.tiles, -1)
         b = full_b.reshape(block.tiles, -1)
-        result = _tile_verdicts(a, b, count, comparison, (first_a, first_b), signed=True)
+        result = _first_failing_tile(a, b, count, comparison, (first_a, first_b), signed=True)
         if result is not None:
-            return Verdict(False, f"{_word(comparison)}, {block.place(result[0])}: {result[1]}")
+            return Verdict(False, f"{_type_word(comparison)}, {block.place(result[0])}: {result[1]}")
     return Verdict(True)
 
 
-def _strict(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
-    """Compare in the plain meaning: tile by tile inside the ranges, or, for a flat AllClose, all elements together."""
+def _compare_strictly(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
+    """Compare as the words of the comparison say, without the vendor's peculiarities: each tile inside the ranges, or,
+    for a flat AllClose, all elements together."""
     if comparison.type.lower() == "allclose" and comparison.method.lower() == "flattensor":
-        return _strict_whole(expected, observed, comparison, tile_dim)
+        return _compare_whole_strictly(expected, observed, comparison, tile_dim)
     for block in tile_blocks(expected, observed, tile_dim):
         a, b = block.inside(comparison)
-        result = _tile_verdicts(a, b, a.shape[1], comparison, (a[:, :1], b[:, :1]), signed=False)
+        result = _first_failing_tile(a, b, a.shape[1], comparison, (a[:, :1], b[:, :1]), signed=False)
         if result is not None:
-            return Verdict(False, f"{_word(comparison)}, {block.place(result[0])}: {result[1]}")
+            return Verdict(False, f"{_type_word(comparison)}, {block.place(result[0])}: {result[1]}")
     return Verdict(True)
 
 
-def _strict_whole(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
-    """Compare all elements inside the ranges of the output's tiles together, by AllClose."""
+def _compare_whole_strictly(
+    expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]
+) -> Verdict:
+    """Compare all elements inside the ranges of all tiles together, by AllClose."""
     mismatches = 0
     size = 0
     for block in tile_blocks(expected, observed, tile_dim):
         a, b = block.inside(comparison)
         size += a.size
         mismatches += a.size - int(np.count_nonzero(close(a, b, comparison.atol, comparison.rtol)))
-    if _share(mismatches, size) >= comparison.check_pct:
+    if _matching_share(mismatches, size) >= comparison.check_pct:
         return Verdict(True)
-    return Verdict(False, f"AllClose: {_pct_text(mismatches, size, comparison)}")
+    return Verdict(False, f"AllClose: {_few_matches_reason(mismatches, size, comparison)}")
 
 
 def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
-    """Return which tiles of [tiles, cells] hold by themselves in the plain meaning, without the vendor's
-    peculiarities."""
+    """Return for each tile of [tiles, cells] whether it would pass by itself, without the vendor's peculiarities; used
+    for the figures of an output."""
     matches = _matches(a, b, comparison, nan_equals_nan=True)
     cells = a.shape[1]
     if comparison.type.lower() == "exact":
@@ -337,7 +340,7 @@ def _tile_pcc(
     return passes(clean[0], clean[1], count, _bounds(comparison), constant, signed=signed)
 
 
-def _tile_verdicts(
+def _first_failing_tile(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[int, str] | None:
     """Return the number of the first tile, a row of `a` and of `b`, that fails the comparison, and the reason; None
@@ -359,10 +362,10 @@ def _tile_verdicts(
     tile = int(np.argmin(good))
     wrong = int(mismatches[tile])
     if enough[tile] and values is not None:
-        return tile, _pcc_text(float(values[tile]), comparison)
+        return tile, _low_pcc_reason(float(values[tile]), comparison)
     if comparison.type.lower() == "exact":
         return tile, f"{wrong} of {count} elements differ"
-    return tile, _pct_text(wrong, count, comparison)
+    return tile, _few_matches_reason(wrong, count, comparison)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,43 +379,45 @@ class TileBlock:
 
     @property
     def tiles(self) -> int:
-        """The number of tiles in the block."""
+        """The number of tiles on each side of the block."""
         return self.a.shape[0] * self.a.shape[2]
 
     def inside(self, comparison: Comparison) -> tuple[Floats, Floats]:
-        """Return the cells inside the ranges, [tiles, cells]. Where a tile is too small for a range, its last cell is
-        in it."""
-        rows = _reach(comparison.check_tile_rows_range, self.a.shape[1])
-        cols = _reach(comparison.check_tile_cols_range, self.a.shape[3])
+        """Return the cells of both sides that lie inside the comparison's ranges, [tiles, cells]. Where a tile is too
+        small for a range, its last row or column is in it."""
+        rows = _slice_of_range(comparison.check_tile_rows_range, self.a.shape[1])
+        cols = _slice_of_range(comparison.check_tile_cols_range, self.a.shape[3])
         return flat_tiles(self.a[:, rows, :, cols]), flat_tiles(self.b[:, rows, :, cols])
 
     def place(self, tile: int) -> str:
-        """Return the place of one of the tiles as text."""
+        """Return where tile number `tile` of the block lies in the output, as text for people."""
         entry, t, row, col = self.index(tile)
         return f"entry {entry}, t {t}, tile [{row}, {col}]"
 
     def index(self, tile: int) -> tuple[int, int, int, int]:
-        """Return entry, t, row and column of one of the tiles."""
+        """Return where tile number `tile` of the block lies in the output: entry, t, row and column of tiles."""
         row, col = divmod(tile, self.shape[3])
         entry_t, r = divmod(self.first_row + row, self.shape[2])
         entry, t = divmod(entry_t, self.shape[1])
         return entry, t, r, col
 
 
-def _reach(bounds: tuple[int, int], size: int) -> slice:
-    """Return the slice of a range of rows or columns, counted from 1, in a tile of that size; it has at least one."""
+def _slice_of_range(bounds: tuple[int, int], size: int) -> slice:
+    """Return the slice for a range of rows or columns, both ends included and counted from 1, cut to `size` but never
+    empty."""
     first = min(bounds[0], size)
     return slice(first - 1, max(first, min(bounds[1], size)))
 
 
 def flat_tiles(block: Floats) -> Floats:
-    """Reshape [tile rows, height, tile columns, width] to [tiles, cells]."""
+    """Return [tile rows, height, tile columns, width] as [tiles, cells], row by row of tiles."""
     rows, height, cols, width = block.shape
     return block.transpose(0, 2, 1, 3).reshape(rows * cols, height * width)
 
 
 def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> Iterator[TileBlock]:
-    """Yield both sides of an output [entries, t, rows, columns] as float64, some rows of tiles at a time, in order."""
+    """Yield an output of both sides, [entries, t, rows, columns], as float64 blocks of whole rows of tiles, from the
+    first to the last; this bounds the memory of a comparison."""
     height, width = tile_dim
     entries, t, rows, cols = expected.shape
     shape = (entries, t, rows // height, cols // width)
@@ -423,8 +428,9 @@ def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> 
         yield TileBlock(_doubles(a[first : first + step]), _doubles(b[first : first + step]), first, shape)
 
 
-def _embed(block: Floats) -> Floats:
-    """Return tiles of 32x32 cells [tiles, 32, 32]; a smaller tile is at the top left, like in the vendor's."""
+def _in_full_tiles(block: Floats) -> Floats:
+    """Return tiles [tiles, 32, 32]; a smaller one lies at the top left with zeros around it, as in the vendor's
+    memory."""
     rows, height, cols, width = block.shape
     tiles = block.transpose(0, 2, 1, 3).reshape(rows * cols, height, width)
     if (height, width) == (TILE, TILE):
@@ -435,29 +441,29 @@ def _embed(block: Floats) -> Floats:
 
 
 def _doubles(array: Array) -> Floats:
-    """Return an array as float64."""
+    """Return a copy of an array in float64."""
     return array.astype(np.float64)
 
 
-def _share(mismatches: int, count: int) -> float:
-    """Return the share of elements that match; 1 where there are none."""
+def _matching_share(mismatches: int, count: int) -> float:
+    """Return the share of `count` elements that match; 1 where there are none."""
     if count:
         return (count - mismatches) / count
     return 1.0
 
 
-def _word(comparison: Comparison) -> str:
-    """Return the type of a comparison as the vendor writes it."""
+def _type_word(comparison: Comparison) -> str:
+    """Return the comparison's type, whose letters may have any case, as the vendor writes it."""
     return next(word for word in COMPARISON_TYPES if word.lower() == comparison.type.lower())
 
 
-def _pct_text(mismatches: int, count: int, comparison: Comparison) -> str:
-    """Return the reason for too few elements that match."""
-    share = 100 * _share(mismatches, count)
+def _few_matches_reason(mismatches: int, count: int, comparison: Comparison) -> str:
+    """Return the line that says how many elements match, and how many had to."""
+    share = 100 * _matching_share(mismatches, count)
     asked = 100 * comparison.check_pct
     return f"{mismatches} of {count} are not close, {share:.4g} % match, check_pct asks {asked:.4g} %"
 
 
-def _pcc_text(value: float, comparison: Comparison) -> str:
-    """Return the reason for a PCC that is too low."""
+def _low_pcc_reason(value: float, comparison: Comparison) -> str:
+    """Return the line that says which PCC there is, and which had to be reached."""
     return f"PCC {value:.6g} does not reach check_pcc {comparison.check_pcc:.6g}"

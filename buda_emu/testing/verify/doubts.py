@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def comparison_doubts(outputs: Sequence[OutputResult]) -> Iterator[str]:
-    """Yield a text for each compared output whose verdict says less than it seems: without a value that tells a right
-    netlist from a wrong one, or compared in a part of its entries only."""
+    """Yield a line for each compared output whose verdict says less than it seems: all zero or nothing finite on both
+    sides, or compared in a part of its entries only."""
     for output in outputs:
         figures = output.figures
         size = math.prod(output.shape)
@@ -35,11 +35,11 @@ def comparison_doubts(outputs: Sequence[OutputResult]) -> Iterator[str]:
 
 
 def device_doubts(findings: Sequence[Diagnostic], precision: Precision) -> Iterator[str]:
-    """Yield a text about the findings for which the chip's compiler or runtime refuses the netlist, for results in
-    precision "device": they are those of a chip that would not take it."""
+    """Yield one line if, in precision "device", findings say that the chip's compiler or runtime refuses the netlist:
+    the results are then those of a chip that would not take it. Else yield nothing."""
     if precision != "device":
         return
-    refusals = [finding for finding in findings if _by_the_chip(finding.rule)]
+    refusals = [finding for finding in findings if _is_refused_by_chip(finding.rule)]
     for finding in refusals[:1]:
         yield (
             f"line {finding.line}: the chip's compiler or runtime refuses the netlist: {finding.rule}: "
@@ -47,8 +47,8 @@ def device_doubts(findings: Sequence[Diagnostic], precision: Precision) -> Itera
         )
 
 
-def _by_the_chip(rule: str) -> bool:
-    """Return whether the chip's compiler or runtime refuses what breaks a rule."""
+def _is_refused_by_chip(rule: str) -> bool:
+    """Return whether a rule is one whose breach the chip's compiler or runtime refuses, not only the checker."""
     return rule in RULES and RULES[rule].stage in ("N", "R")
 
 
@@ -78,7 +78,7 @@ def reference_doubts(files: Files, netlist: Netlist, image: "DeviceImage | None"
 
 
 def _belongs_to(name: str, netlist: Netlist, image: "DeviceImage | None") -> bool:
-    """Return whether a tensor is that of a queue, of an op, or of an input or output of the model of an image."""
+    """Return whether a tensor's name is that of a queue, an op, or an input or output of the image's model."""
     if name.removesuffix(".init") in netlist.queues or name in netlist.ops:
         return True
     return image is not None and image.model is not None and name in image.model.labels

@@ -26,7 +26,8 @@ _BLOCK: Final = 512  # tiles that are compared together
 
 @dataclass(frozen=True, slots=True)
 class PerOp:
-    """Figures of every op, the first one past the threshold, and the outputs of both runs as the host reads them."""
+    """Results of two runs side by side: figures of every op, the first one past the threshold, None if none is, and the
+    outputs of both runs as the host reads them."""
 
     ops: tuple[OpResult, ...]
     first_bad: FirstBad | None
@@ -61,7 +62,7 @@ def run_pair(
 
         def work() -> None:
             """Run the programs on a machine whose values meet those of the other side, and note its outputs."""
-            watch = (_Meeting(meeting, number),)
+            watch = (_SideWithQueues(meeting, number),)
             with (
                 refusals(kind),
                 Emulator(netlist, kind, **machine, listeners=watch, inputs_at_once=1) as emulator,
@@ -80,16 +81,16 @@ def run_pair(
     return PerOp(ops, tally.first_bad(ops, threshold), observed=outputs[1], expected=outputs[0])
 
 
-class _Meeting(Side):
-    """A side of the rendezvous that also takes entries of queues to it."""
+class _SideWithQueues(Side):
+    """A side of the rendezvous that brings entries of queues, too, so that figures of an op's operands exist."""
 
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        """Take the entry of a queue that an epoch reads to the rendezvous."""
+        """Bring the entry of a queue that an epoch reads to the rendezvous, and wait for the other side."""
         self._meeting.meet(self._side, ("queue", queue), tiles)
 
 
 class _Tally:
-    """Running figures of one op's results or one queue's entries."""
+    """Figures of one op's results or one queue's entries, added up input by input."""
 
     def __init__(self, format_name: str, tile_dim: tuple[int, int], expected_from: str) -> None:
         self.format = format_name
@@ -98,28 +99,28 @@ class _Tally:
         self.size = 0
         self.moments = Moments()
         self.largest_expected = 0.0
-        self.error = _Largest()
-        self.ulps = _Largest()
+        self.error = _LargestAndMean()
+        self.ulps = _LargestAndMean()
         self.not_finite = [0, 0]
         self.zeros = 0
         self.range: tuple[float, float] | None = None
         self._tile_dim = tile_dim
 
     def add(self, expected: Tiles, observed: Tiles) -> None:
-        """Add the tiles of one more input, float32[..., 1024] of both sides."""
+        """Add the tiles of one more input to the figures, float32[..., 1024] of both sides."""
         self.inputs += 1
         a = expected.reshape(-1, 32, 32)
         b = observed.reshape(-1, 32, 32)
         for first in range(0, len(a), _BLOCK):
-            self._add(a[first : first + _BLOCK], b[first : first + _BLOCK])
+            self._add_block(a[first : first + _BLOCK], b[first : first + _BLOCK])
 
-    def _add(self, expected: Tiles, observed: Tiles) -> None:
+    def _add_block(self, expected: Tiles, observed: Tiles) -> None:
         """Add a block of tiles [tiles, 32, 32] of both sides to the figures."""
         height, width = self._tile_dim
         larger = np.where(np.abs(observed) > np.abs(expected), observed, expected)
         unit = ulp(larger, self.format)[:, :height, :width]
-        a = _numbers(expected[:, :height, :width], self.format)
-        b = _numbers(observed[:, :height, :width], self.format)
+        a = _as_float64(expected[:, :height, :width], self.format)
+        b = _as_float64(observed[:, :height, :width], self.format)
         finite_a = np.isfinite(a)
         finite_b = np.isfinite(b)
         self.size += a.size
@@ -143,14 +144,14 @@ class _Tally:
             self.ulps.add(error / unit)
 
     def _extend_range(self, low: float, high: float) -> None:
-        """Extend the range of observed values."""
+        """Widen `range`, the finite observed values from smallest to largest, so that it contains `low` and `high`."""
         if self.range is not None:
             low = min(low, self.range[0])
             high = max(high, self.range[1])
         self.range = (low, high)
 
     def stats(self, name: str, kind: str, shape: tuple[int, ...]) -> ValueStats:
-        """Return the figures of the observed side, under the name, kind and shape of the tensor."""
+        """Return the figures of the observed side as a record, with the given name, kind and shape of the tensor."""
         low, high = self.range or (None, None)
         count = self.moments.count
         return ValueStats(
@@ -168,14 +169,14 @@ class _Tally:
         )
 
     def share(self, number: int) -> float:
-        """Return a number of elements as share of all; 0 where results from outside had no entry to compare with."""
+        """Return `number` elements as a share of all; 0 where results from outside had no entry to compare with."""
         if self.size:
             return number / self.size
         return 0.0
 
 
-class _Largest:
-    """The largest and the mean of many numbers."""
+class _LargestAndMean:
+    """The largest and the mean of numbers that are added array by array; both None before the first."""
 
     def __init__(self) -> None:
         self.max: float | None = None
@@ -183,7 +184,7 @@ class _Largest:
         self._count = 0
 
     def add(self, values: NDArray[np.float64]) -> None:
-        """Add an array of numbers to the figures; it must not be empty."""
+        """Count an array of numbers, which must not be empty."""
         largest = float(values.max())
         if self.max is None:
             self.max = largest
@@ -200,15 +201,15 @@ class _Largest:
         return self._sum / self._count
 
 
-def _numbers(tiles: Tiles, format_name: str) -> NDArray[np.float64]:
-    """Return tiles as float64; the words of raw formats as integers."""
+def _as_float64(tiles: Tiles, format_name: str) -> NDArray[np.float64]:
+    """Return tiles as float64: their numbers, or for raw formats their words as integers."""
     if is_raw(format_name):
         return np.ascontiguousarray(tiles).view(np.uint32).astype(np.float64)
     return tiles.astype(np.float64)
 
 
 class _Tallies:
-    """The figures of all ops and of all queues that the graphs read."""
+    """Figures of all ops, and of all queues that the graphs read, over a pair of runs."""
 
     def __init__(self, netlist: Netlist, reference: Callable[[str], Array | None], expected: Precision) -> None:
         self._netlist = netlist
@@ -218,9 +219,9 @@ class _Tallies:
         self._tallies: dict[Key, _Tally] = {}
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Add a tensor of both runs to the figures of its op or queue; `Rendezvous` calls it. `key` is the word
-        "op" or "queue", and the name. Where an op has a reference, that stands for `expected`, and inputs beyond the
-        reference are left out."""
+        """Add a tensor of both runs to the figures of its op or queue; `Rendezvous` calls it when both sides have it.
+        `key` is ("op" or "queue", name). Where an op has results from outside, these stand for `expected`, and inputs
+        beyond them are left out."""
         tally = self._tallies.get(key)
         outside = self._expected_from_outside(key)
         if tally is None:
@@ -242,7 +243,7 @@ class _Tallies:
         tally.add(expected, observed)
 
     def _expected_from_outside(self, key: Key) -> Array | None:
-        """Return the results from outside of an op, loaded once; None for a queue, and where there are none."""
+        """Return an op's results from outside, loaded at the first call; None for a queue, and where there are none."""
         if key[0] != "op":
             return None
         if key[1] not in self._outside:
@@ -250,15 +251,15 @@ class _Tallies:
         return self._outside[key[1]]
 
     def results(self) -> tuple[OpResult, ...]:
-        """Return the figures of every op in the order of its first result."""
+        """Return the figures of every op that ran, in the order of the first results."""
         graphs: dict[str, str] = {}
         for graph in self._netlist.graphs.values():
             graphs |= dict.fromkeys((op.name for op in graph.ops), graph.name)
         tallies = [(name, tally) for (kind, name), tally in self._tallies.items() if kind == "op"]
-        return tuple(self._result(index, name, graphs[name], tally) for index, (name, tally) in enumerate(tallies))
+        return tuple(self._op_result(index, name, graphs[name], tally) for index, (name, tally) in enumerate(tallies))
 
-    def _result(self, index: int, name: str, graph: str, tally: _Tally) -> OpResult:
-        """Return the figures of one op; `index` is its place in the order of execution."""
+    def _op_result(self, index: int, name: str, graph: str, tally: _Tally) -> OpResult:
+        """Make the record of one op's figures; `index` is its place in the order of execution."""
         op = self._netlist.ops[name]
         return OpResult(
             index=index,
@@ -280,11 +281,12 @@ class _Tallies:
         )
 
     def first_bad(self, ops: Sequence[OpResult], threshold: float) -> FirstBad | None:
-        """Return the first op past the threshold, with the figures of its operands; None where there is none."""
+        """Return the first of `ops` that is past the threshold, with the reason and figures of its operands; None if
+        none is."""
         for op in ops:
-            reason = self._complaint(op, threshold)
+            reason = self._reason_past_threshold(op, threshold)
             if reason:
-                operands = (self._operand(name) for name in op.operands)
+                operands = (self._operand_stats(name) for name in op.operands)
                 return FirstBad(
                     op=op.name,
                     index=op.index,
@@ -294,9 +296,9 @@ class _Tallies:
                 )
         return None
 
-    def _complaint(self, op: OpResult, threshold: float) -> str:
-        """Return why an op is past the threshold, "" if it is not: values that are not finite, a PCC that is too low,
-        or a constant that is off."""
+    def _reason_past_threshold(self, op: OpResult, threshold: float) -> str:
+        """Return why an op is past the threshold, "" if it is not: more values that are not finite than expected, a PCC
+        that is too low, or a constant that is off."""
         if op.not_finite_observed > op.not_finite_expected:
             return (
                 f"{100 * op.not_finite_observed:.4g} % of its values are not finite, "
@@ -311,9 +313,9 @@ class _Tallies:
             return f"a constant is off by {op.max_error:.4g}, the largest expected magnitude is {largest:.4g}"
         return ""
 
-    def _operand(self, name: str) -> ValueStats | None:
-        """Return the figures of an op's input: of a queue that was read, or of the op that feeds it; None where neither
-        was compared."""
+    def _operand_stats(self, name: str) -> ValueStats | None:
+        """Return the figures of an op's operand: of the queue that was read, or of the op that fills it. None where
+        neither was compared."""
         queue = self._netlist.queues.get(name)
         if queue is not None and ("queue", name) in self._tallies:
             return self._tallies["queue", name].stats(name, queue.type, queue.blocking.element_shape)

@@ -45,7 +45,7 @@ INLINED: Final = MappingProxyType({"inlined": True})
 
 @dataclass(frozen=True, slots=True)
 class TilePlace:
-    """The place of a tile in an output."""
+    """The position of a tile in an output: the entry, and t, row and column of tiles."""
 
     entry: int
     t: int
@@ -116,7 +116,7 @@ class OutputResult:
 
     @property
     def shown_shape(self) -> tuple[int, ...]:
-        """Return the shape for people: the model's own, or else that of the queue's entries."""
+        """The shape to show to people: that of the model's own tensor, or else of the queue's entries."""
         return self.model_shape or self.shape
 
 
@@ -189,7 +189,8 @@ class PerformanceResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One tested netlist. `message` explains every status but passed and failed, and may have several lines."""
+    """The result of testing one netlist. `message` explains every status but passed and failed, and may have several
+    lines; "" for those two."""
 
     netlist: str  # as given on the command line: can be pasted back
     status: Status
@@ -244,8 +245,8 @@ class TestRun:
 
 @contextmanager
 def refusals(precision: Precision) -> Generator[None, None, None]:
-    """Add a hint to an UnsupportedError of a run in precision "device": where the checker finds what the chip refuses,
-    too, else another precision."""
+    """Within the block, complete an UnsupportedError of a run in precision "device" with a line of advice: where the
+    checker finds what the chip refuses, too, else another precision. Other errors and precisions pass unchanged."""
     try:
         yield
     except UnsupportedError as error:
@@ -259,5 +260,6 @@ def refusals(precision: Precision) -> Generator[None, None, None]:
 
 
 def rounding_warnings() -> AbstractContextManager[list[str]]:
-    """Collect StochasticRoundingWarnings: at the end the list holds each text once. Other warnings are passed on."""
+    """Collect StochasticRoundingWarnings that are raised within the block: the list that it gives is filled at its end,
+    each text once. Other warnings are passed on."""
     return collected_warnings(StochasticRoundingWarning)

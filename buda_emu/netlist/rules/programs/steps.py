@@ -126,9 +126,9 @@ def named_once(ctx: Context, program: Program) -> Findings:
 
 
 def _hint_for_second(lacking: Sequence[str], first: QueueSettings, second: QueueSettings) -> str:
-    """Return the hint for the second settings of a queue that already has `first`. If a single queue lacks settings
-    (`lacking`), they are probably meant for it; else one of the two is to be removed.
-    """
+    """Return the hint for `second`, further settings of a queue that already has `first` in the same execute. If
+    exactly one queue lacks settings (`lacking`), they are probably meant for that one; else it says to leave one of the
+    two out. "" for settings that were not read from a text."""
     if len(lacking) == 1:
         return _meant_for(second, lacking[0])
     if second.source is None:

@@ -36,7 +36,7 @@ _COPIES: Final = 5  # of an output in memory: observed, expected, and those that
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The results of the runs: outputs as the host reads them, and the figures of ops where they were asked for."""
+    """What the runs of a case gave: outputs as the host reads them, and figures of ops where they were asked for."""
 
     observed: Arrays
     expected: Arrays
@@ -57,8 +57,8 @@ def _require_memory(
     settings: Settings,
     compared: Sequence[str],
 ) -> int | None:
-    """Return the bytes that each machine may use beside the copies of outputs; `compared` are the outputs that are
-    compared. Raises UnsupportedError where the run needs more."""
+    """Return how many bytes each machine may use, with room left for copies of the outputs `compared`; None without a
+    limit. Raises UnsupportedError where the run needs more."""
     steps = try_walk(netlist, bodies, parameters)
     machines = 1
     if settings.per_op:
@@ -116,17 +116,18 @@ class _CaseRunner:
         self._noting: Noting | None = None
 
     def run_side_by_side(self) -> Runs:
-        """Run both precisions at the same time, and compare them after each op."""
+        """Run both precisions at the same time and compare every op's results; for `per_op`. Raises the errors of a
+        run."""
         settings = self._settings
         pair = run_pair(
             self._netlist,
-            self._fill,
+            self._push_inputs,
             [(body.name, self._parameters) for body in self._bodies],
             precision=settings.precision,
             expected=settings.expected,
             reference=self._results_of_op,
             threshold=settings.threshold,
-            note=self._note,
+            note=self._note_coverage,
             **self._machine,
         )
         return Runs(
@@ -140,16 +141,16 @@ class _CaseRunner:
         )
 
     def run_one_by_one(self) -> Runs:
-        """Run the precisions one after the other, that of the expected outputs only for those that do not come from
-        outside."""
+        """Run the precisions one after the other; the expected one only if an output does not come from outside. Raises
+        the errors of a run."""
         outside = self._outputs_from_outside()
         expected: Arrays = {}
         if len(outside) < len(self._compared):
-            expected = self._run(self._settings.expected)
+            expected = self._run_in_precision(self._settings.expected)
         float32 = None
         if outside and self._settings.precision != "ideal":
-            float32 = partial(self._run, "ideal")
-        observed = self._run(self._settings.precision)
+            float32 = partial(self._run_in_precision, "ideal")
+        observed = self._run_in_precision(self._settings.precision)
         return Runs(
             observed,
             expected,
@@ -160,38 +161,39 @@ class _CaseRunner:
             exercised=self._exercised_features(),
         )
 
-    def _run(self, precision: Precision) -> Arrays:
-        """Run the programs in a precision and return the compared outputs."""
+    def _run_in_precision(self, precision: Precision) -> Arrays:
+        """Run the programs on a new machine and return the compared outputs that hold entries. Raises the errors of a
+        run."""
         with refusals(precision), Emulator(self._netlist, precision, **self._machine) as emulator:
-            self._note(emulator)
+            self._note_coverage(emulator)
             if self._parts is not None:
                 result = self._parts.on(emulator, self._parameters, self._settings.seed)
                 self._inputs = tuple(result.inputs)
                 return {name: array for name, array in result.entries.items() if name in self._compared}
-            self._fill(emulator)
+            self._push_inputs(emulator)
             for body in self._bodies:
                 emulator.run(body.name, self._parameters)
             return emulator.outputs(queues=self._compared)
 
-    def _fill(self, emulator: Emulator) -> None:
-        """Push all inputs into a machine."""
+    def _push_inputs(self, emulator: Emulator) -> None:
+        """Push all inputs into a machine, and remember which ones they were."""
         self._inputs = tuple(push(emulator, self._feed.blocks()))
 
-    def _note(self, emulator: Emulator) -> None:
-        """Note the features that a machine's run exercises, where coverage is asked for."""
+    def _note_coverage(self, emulator: Emulator) -> None:
+        """If coverage is asked for, record from now on which features the machine's run exercises."""
         if self._settings.coverage:
             from buda_emu.testing.coverage.run_features import Noting  # a costly import
 
             self._noting = Noting(emulator)
 
     def _exercised_features(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the features that the last noted run exercised, none without coverage."""
+        """Return the features that the last recorded run exercised, by list; {} without coverage."""
         if self._noting is None:
             return {}
         return self._noting.exercised_features
 
     def _results_of_op(self, name: str) -> NDArray[Any] | None:
-        """Return the results of an op from outside, None where there are none."""
+        """Return an op's results from outside, [inputs, t, rows, cols], None where there are none."""
         if self._reference is None:
             return None
         op = self._netlist.ops[name]
@@ -201,7 +203,7 @@ class _CaseRunner:
         return tensor.array
 
     def _outputs_from_outside(self) -> frozenset[str]:
-        """Return the compared outputs whose expected entries come from outside."""
+        """Return the names of the compared outputs whose expected entries come from outside."""
         reference = self._reference
         if reference is None:
             return frozenset()
@@ -210,8 +212,8 @@ class _CaseRunner:
 
 
 def _host_parts(feed: Feed, case: Case) -> "HostParts | None":
-    """Return the host parts of an image whose host computes between programs. Raises UnsupportedError for settings
-    that such an image cannot be tested with."""
+    """Return what runs an image whose host computes between programs; None for any other image, and for a netlist.
+    Raises UnsupportedError for settings that such an image cannot be tested with."""
     if feed.image is None or feed.image.plan is None:
         return None
     if case.settings.per_op or case.settings.programs or case.reference is not None:
@@ -222,15 +224,16 @@ def _host_parts(feed: Feed, case: Case) -> "HostParts | None":
 
 
 def model_output_of(image: "DeviceImage | None", queue: str) -> "ModelOutput | None":
-    """Return the output of the model that a queue holds, for an image that `buda-emu compile` wrote; else None."""
+    """Return which output of the model a queue holds; None for queues of a netlist or image without a model, and for
+    others."""
     if image is None or image.model is None:
         return None
     return image.model.by_queue.get(queue)
 
 
 def outside_entries(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
-    """Return entries from outside and their source, None where there are none. A model's output may have the model's
-    own shape."""
+    """Return a queue's expected entries from outside in the queue's shape, and their source; None where there are none.
+    A model's output may be given in the model's own shape."""
     output = model_output_of(image, queue.name)
     if output is not None:
         model_array = whole_array(reference, queue.name)

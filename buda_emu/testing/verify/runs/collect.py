@@ -30,28 +30,26 @@ Selects = Callable[[str], bool]
 
 
 def collect(paths: Iterable[str], on_left_out: Callable[[str], object] = lambda _path: None) -> list[str]:
-    """Return the files in the order of the paths, a folder's by name, each once.
-
-    A folder stands for the YAML files below it that have sections of a netlist; a file or a pattern for the files of
-    this name. `on_left_out` gets each file of a folder that may be what is left of a netlist. Raises HostError for a
-    path without files.
-    """
+    """Return the netlist files that the paths stand for, in the order of the paths, a folder's by name, each once. A
+    folder stands for the YAML files below it that have sections of a netlist; a file or a pattern for the files of this
+    name. `on_left_out` gets each file of a folder that may be what is left of a netlist. Raises HostError for a path
+    without files."""
     collected: dict[str, None] = {}
     for path in paths:
-        files = list(_files(path, on_left_out))
+        files = list(_files_of_path(path, on_left_out))
         if not files:
-            raise HostError(_nothing(path))
+            raise HostError(_no_files_message(path))
         collected |= dict.fromkeys(files)
     return list(collected)
 
 
 def part(names: Sequence[str], place: int, count: int) -> list[str]:
-    """Return part number `place`, from 1, of `count` parts of the names. Every name is in one part, and parts are the
-    same on every machine."""
+    """Return every `count`-th name from number `place` on, counted from 1: a share of the names for one of `count`
+    machines. All shares together have every name once; one may be empty."""
     return list(names[place - 1 :: count])
 
 
-def _files(path: str, on_left_out: Callable[[str], object]) -> Iterator[str]:
+def _files_of_path(path: str, on_left_out: Callable[[str], object]) -> Iterator[str]:
     """Yield the files that a path stands for: itself, netlists below a folder, or matches of a pattern; none if there
     are none. `on_left_out` gets files as in `collect`."""
     if os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
@@ -67,11 +65,12 @@ def _files(path: str, on_left_out: Callable[[str], object]) -> Iterator[str]:
         yield path
     elif glob.has_magic(path):
         for match in sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
-            yield from _files(match, on_left_out)
+            yield from _files_of_path(match, on_left_out)
 
 
-def _nothing(path: str) -> str:
-    """Return the message about a path without files, with a similar name where there is one."""
+def _no_files_message(path: str) -> str:
+    """Return the text of the error for a path without files; for a file that is not there, with a similar name of its
+    folder."""
     if os.path.isdir(path):  # noqa: PTH112
         return f"{path}: no netlist in this folder"
     if glob.has_magic(path):
@@ -88,15 +87,14 @@ def _nothing(path: str) -> str:
 
 
 def selection(expression: str) -> Selects:
-    """Return a test on paths from an expression of words, `and`, `or`, `not` and parentheses.
-
-    A word selects the paths that it is part of, whatever the case. Raises HostError for a malformed expression.
-    """
+    """Return a function that tells whether an expression selects a path; the expression has words, `and`, `or`, `not`
+    and parentheses. A word selects the paths that it is part of, whatever the case. Raises HostError for a malformed
+    expression."""
     return _Parser(expression).parse()
 
 
 class _Parser:
-    """A parser of selections, in which `not` binds before `and`, `and` before `or`."""
+    """A parser of the expressions of `selection`, in which `not` binds before `and`, `and` before `or`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -104,65 +102,67 @@ class _Parser:
         self._next = 0
 
     def parse(self) -> Selects:
-        """Parse the selection to its end. Raises HostError for words that follow it."""
-        result = self._either()
+        """Return the function for the whole expression. Raises HostError for a malformed one, also for words after its
+        end."""
+        result = self._parse_or()
         if self._next < len(self._tokens):
-            raise self._error(f"{self._tokens[self._next]!r} is not expected")
+            raise self._expression_error(f"{self._tokens[self._next]!r} is not expected")
         return result
 
-    def _either(self) -> Selects:
-        """Parse parts joined by `or`."""
-        parts = [self._both()]
-        while self._take("or"):
-            parts.append(self._both())
+    def _parse_or(self) -> Selects:
+        """Read parts joined by `or` and return the function for them."""
+        parts = [self._parse_and()]
+        while self._skip_token("or"):
+            parts.append(self._parse_and())
         if len(parts) == 1:
             return parts[0]
         return lambda path: any(part(path) for part in parts)
 
-    def _both(self) -> Selects:
-        """Parse parts joined by `and`."""
-        parts = [self._one()]
-        while self._take("and"):
-            parts.append(self._one())
+    def _parse_and(self) -> Selects:
+        """Read parts joined by `and` and return the function for them."""
+        parts = [self._parse_not()]
+        while self._skip_token("and"):
+            parts.append(self._parse_not())
         if len(parts) == 1:
             return parts[0]
         return lambda path: all(part(path) for part in parts)
 
-    def _one(self) -> Selects:
-        """Parse a word or parentheses, after any number of `not`."""
+    def _parse_not(self) -> Selects:
+        """Read a word or parentheses after any number of `not`, and return the function for it."""
         negated = False
-        while self._take("not"):
+        while self._skip_token("not"):
             negated = not negated
-        inner = self._word()
+        inner = self._parse_word()
         if not negated:
             return inner
         return lambda path: not inner(path)
 
-    def _word(self) -> Selects:
-        """Parse a word, or a selection in parentheses. Raises HostError where neither stands."""
-        if self._take("("):
-            inner = self._either()
-            if not self._take(")"):
-                raise self._error("a ( is not closed")
+    def _parse_word(self) -> Selects:
+        """Read a word, or an expression in parentheses, and return the function for it. Raises HostError where neither
+        stands."""
+        if self._skip_token("("):
+            inner = self._parse_or()
+            if not self._skip_token(")"):
+                raise self._expression_error("a ( is not closed")
             return inner
         if self._next == len(self._tokens):
-            raise self._error("a word is missing at the end")
+            raise self._expression_error("a word is missing at the end")
         word = self._tokens[self._next]
         if word in ("and", "or", ")"):
-            raise self._error(f"a word is missing before {word!r}")
+            raise self._expression_error(f"a word is missing before {word!r}")
         self._next += 1
         folded = word.lower()
         return lambda path: folded in path.lower()
 
-    def _take(self, token: str) -> bool:
-        """Skip the next token if it is this one, and return whether it is."""
+    def _skip_token(self, token: str) -> bool:
+        """Go past the next token if it is `token`, and return whether it was; else stay."""
         if self._next < len(self._tokens) and self._tokens[self._next] == token:
             self._next += 1
             return True
         return False
 
-    def _error(self, text: str) -> HostError:
-        """Return the error about the expression."""
+    def _expression_error(self, text: str) -> HostError:
+        """Make the error that says what is wrong with the expression; the caller raises it."""
         return HostError(f"-k {self._text!r}: {text}")
 
 
@@ -187,7 +187,7 @@ class Settings:
     coverage: bool = False  # record the features that the netlist exercises
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings as plain data, those of the machine among them."""
+        """Return the settings as plain data, with those of the machine beside the others."""
         content: dict[str, Any] = {}
         for name, value in asdict(self).items():
             if name == "machine":
@@ -197,8 +197,8 @@ class Settings:
         return content
 
     def arguments(self, names: Container[str] | None = None) -> list[str]:
-        """Return the arguments of the command line for the settings that are not the default, with those of the
-        parameters that are among `names`, all of them without it."""
+        """Return the command-line arguments that give these settings; defaults are left out. Of the parameters, those
+        in `names` are given, all if that is None."""
         arguments: list[str] = []
         for option in ("precision", "expected", "compare", "seed", "arch", "threshold"):
             value = getattr(self, option)
@@ -222,7 +222,9 @@ _DEFAULTS = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One netlist to test, by path or by content. `defaults` are name and content of a defaults file (NETLIST 5)."""
+    """One netlist to test, with how to test it. `name` is as the caller wrote it; `text` is the content, None where it
+    is read from `path`; `reference` are tensors from outside; `defaults` are name and content of a defaults file
+    (NETLIST 5)."""
 
     name: str
     path: str
@@ -233,8 +235,8 @@ class Case:
     shares_reference: bool = False  # with other netlists, whose tensors lie in the same folder
 
     def command(self, parameters: Container[str] | None = None) -> str:
-        """Return the command that tests this netlist again. `parameters` are those that its programs take, None
-        where they are not known."""
+        """Return the shell command that tests this netlist again with these settings. `parameters` are those that its
+        programs take; None, where they are not known, gives all."""
         words = ["buda-emu", "test", self.name, *self.settings.arguments(parameters)]
         if self.reference is not None:
             words += ["--reference", self.reference.where]
@@ -244,7 +246,9 @@ class Case:
 
 
 def mark_shared_references(cases: Sequence[Case]) -> list[Case]:
-    """Return the cases with `shares_reference` set for those whose tensors from outside lie in one folder."""
+    """Return copies of the cases in order, with `shares_reference` True for each case whose reference folder (or
+    archive) is also that of another case, and False for all others. Files of a shared folder need not belong to each
+    netlist."""
     folders = Counter(case.reference.where for case in cases if case.reference is not None)
     return [
         replace(case, shares_reference=case.reference is not None and folders[case.reference.where] > 1)
@@ -253,8 +257,8 @@ def mark_shared_references(cases: Sequence[Case]) -> list[Case]:
 
 
 def unfinished_result(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
-    """Return the result of a case whose process returned none: its status, the reason as text, and the seconds that it
-    took."""
+    """Return a result for a case whose process gave none (timeout, crash), or that has only begun: `status`, the reason
+    `text`, the seconds that it took, and the settings of the case."""
     settings = case.settings
     return CaseResult(
         netlist=case.name,

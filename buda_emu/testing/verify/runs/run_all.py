@@ -28,13 +28,12 @@ def run_all(
     job: Job = CASES,
     on_kernel: OnKernel | None = None,
 ) -> list[CaseResult]:
-    """Run every case, each for at most `timeout` seconds; a case that crashes or hangs affects no other.
-
-    `on_result` receives each result as it comes. After `maxfail` cases that did not pass, nothing is begun nor waited
-    for; the result then lacks the cases that were not run. On a cluster netlists, references and defaults travel by
-    content. `on_kernel` receives each kernel that is compiled for a case in a process of this machine. Raises the
-    errors of `workers.spread`; KeyboardInterrupt ends all workers and goes on to the caller.
-    """
+    """Test every case in a worker process, each for at most `timeout` seconds, and return the results in the order of
+    cases. A case that crashes or hangs affects no other. `on_result` receives each result as it comes, with the case's
+    number. After `maxfail` cases that did not pass, nothing is begun nor waited for; the result then lacks the cases
+    that were not run. On a cluster netlists, references and defaults travel by content. `on_kernel` receives each
+    kernel that is compiled for a case in a process of this machine. Raises the errors of `workers.spread`;
+    KeyboardInterrupt ends all workers and goes on to the caller."""
     workers = replace(workers, count=max(1, min(workers.count, len(cases))))
 
     def on_lost(number: int, lost: Lost) -> CaseResult:
@@ -65,7 +64,8 @@ def run_all(
 
 
 def by_content(case: Case) -> Case:
-    """Return the case without any path that another machine would have to know."""
+    """Return a copy of the case that holds the content of its files, so that another machine can test it without them.
+    A netlist that can't be read stays a path: the worker reports it."""
     text = case.text
     if text is None:
         with suppress(OSError):  # the worker reports a file that is not there, like for local cases

@@ -73,8 +73,8 @@ DECADES: Final = range(-12, 13)  # lower bounds of the histogram's bins: 10**k; 
 def figures(
     expected: NDArray[Any], observed: NDArray[Any], comparison: Comparison, tile_dim: tuple[int, int], *, detail: bool
 ) -> OutputFigures:
-    """Return the figures of two arrays [entries, t, rows, columns] of one shape, with `detail` also data of
-    pictures."""
+    """Return the figures that reports show of a compared output, from both sides [entries, t, rows, columns] of one
+    shape; with `detail` also the data of pictures. They do not decide the verdict."""
     summary = _Summary(expected.shape, tile_dim, detail)
     for block in tile_blocks(expected, observed, tile_dim):
         summary.add(block, comparison)
@@ -82,7 +82,7 @@ def figures(
 
 
 class _Summary:
-    """Running figures over the blocks of one output."""
+    """Figures of one output that are added up block by block."""
 
     def __init__(self, shape: tuple[int, ...], tile_dim: tuple[int, int], detail: bool) -> None:
         self._size = 0
@@ -102,7 +102,7 @@ class _Summary:
             self._picture = None
 
     def add(self, block: TileBlock, comparison: Comparison) -> None:
-        """Add one more block of tiles of both sides to the figures."""
+        """Count one more block of tiles of both sides."""
         a = block.a
         b = block.b
         finite_a = np.isfinite(a)
@@ -116,7 +116,7 @@ class _Summary:
         self._moments.add(a[finite], b[finite])
         with np.errstate(all="ignore"):
             error = np.abs(a - b)
-        self._errors(block, error, finite)
+        self._add_errors(block, error, finite)
         good = tiles_that_hold(flat_tiles(a), flat_tiles(b), comparison)
         self._tiles += len(good)
         self._bad += int(len(good) - np.count_nonzero(good))
@@ -125,8 +125,8 @@ class _Summary:
         if self._picture is not None:
             self._picture.add(block, error, finite)
 
-    def _errors(self, block: TileBlock, error: Floats, finite: Flags) -> None:
-        """Add the errors of a block where both sides are finite: their sum, and the place of the largest."""
+    def _add_errors(self, block: TileBlock, error: Floats, finite: Flags) -> None:
+        """Count the errors of a block where both sides are finite: their sum, and the place of the largest so far."""
         count = int(np.count_nonzero(finite))
         if not count:
             return
@@ -141,7 +141,7 @@ class _Summary:
             self._largest = largest, (entry, t, r * error.shape[1] + height, c * error.shape[3] + width)
 
     def result(self) -> OutputFigures:
-        """Return the figures of all blocks so far."""
+        """Return the figures of all blocks that were added."""
         return OutputFigures(
             pcc=self._moments.pcc(),
             match=self._matches / self._size if self._size else 1.0,
@@ -159,7 +159,8 @@ class _Summary:
 
 
 class _Picture:
-    """The largest error of each tile position, and a histogram of the sizes of errors."""
+    """The data of an output's pictures, added up block by block: the largest error of each tile position, and a
+    histogram of the sizes of errors."""
 
     def __init__(self, rows: int, cols: int) -> None:
         self._cell = -(-rows // PICTURE_CELLS), -(-cols // PICTURE_CELLS)
@@ -169,8 +170,8 @@ class _Picture:
         self._counts = np.zeros(len(self._bounds), np.int64)
 
     def add(self, block: TileBlock, error: Floats, finite: Flags) -> None:
-        """Add one more block of tiles to the picture. `error` has the absolute errors of its elements, `finite` tells
-        where both sides are finite."""
+        """Count one more block. `error` has the absolute errors of its elements, `finite` tells where both sides are
+        finite."""
         largest = np.where(finite, error, -1.0).max(axis=(1, 3))  # [tile rows, tile columns]
         largest[largest < 0] = np.nan
         columns: NDArray[np.int64] = np.arange(largest.shape[1], dtype=np.int64) // self._cell[1]
@@ -185,7 +186,7 @@ class _Picture:
         self._counts += np.bincount(bins, minlength=len(self._counts))
 
     def detail(self) -> OutputDetail:
-        """Return the picture so far, without the empty bins at both ends of the histogram."""
+        """Return the data of the pictures so far; empty bins at both ends of the histogram are left out."""
         used = np.flatnonzero(self._counts[1:]) + 1
         bins = [(0.0, int(self._counts[0]))]
         if len(used):
@@ -197,8 +198,9 @@ class _Picture:
 def with_float32(
     outputs: tuple[OutputResult, ...], netlist: Netlist, config: TestConfig, runs: Runs, case: Case
 ) -> tuple[OutputResult, ...]:
-    """Complete the reasons of outputs that differ from tensors from outside: where float32 throughout differs, too,
-    formats are not the reason."""
+    """Return the outputs with longer reasons for those that differ from tensors from outside: the programs run once
+    more in float32, and if that differs, too, formats are not the cause. The same outputs where there is nothing to
+    explain."""
     wrong = {output.queue for output in outputs if not output.passed} & runs.outside
     if not wrong or runs.float32 is None:
         return outputs
@@ -216,7 +218,8 @@ def with_float32(
 
 
 def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
-    """Compare one output; where there are more or fewer expected than observed entries, the first of them."""
+    """Compare one output of the runs with what is expected and return the result with its figures. Where one side has
+    more entries, only the first ones are compared. Raises HostError where there are none."""
     comparison = config.comparison(queue.name)
     observed = runs.observed[queue.name]
     outside = None
@@ -258,18 +261,18 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
 
 
 def runner(_about: None, report: SendKernel = do_nothing) -> Callable[[Case], CaseResult]:
-    """Return the function that `run_all.CASES` calls in a worker for each case; it needs no arguments of its own.
-    `report` gets the kernels that it compiles (`run_all.OnKernel`)."""
+    """Return the function that tests one case, for `run_all.CASES` in a worker; `_about` is not used. `report` gets the
+    kernels that it compiles (`run_all.OnKernel`)."""
     return with_sent_kernels(run_case, report)
 
 
 def run_case(case: Case) -> CaseResult:
-    """Test one netlist. Errors, of the netlist or of buda-emu, become the result's status: only KeyboardInterrupt is
-    raised."""
+    """Test one netlist from its text to a verdict. Errors, of the netlist or of buda-emu, become the result's status:
+    only KeyboardInterrupt is raised."""
     start = time.perf_counter()
     result = unfinished_result(case, "error", "", 0.0)
     try:
-        result = _test(case, result)
+        result = _run_test(case, result)
     except (DocumentError, HostError) as error:
         result = replace(result, status="rejected", message=str(error))
     except UnsupportedError as error:
@@ -294,8 +297,8 @@ def run_case(case: Case) -> CaseResult:
 
 
 def _rule_outcomes(case: Case) -> Mapping[str, tuple[str, ...]]:
-    """Return the rules that a netlist passes and breaks, whatever its verdict; nothing for an image, whose netlist is
-    made by the compiler."""
+    """Return the rules that a netlist passes and breaks, for coverage, whatever its verdict; {} where it can't be read,
+    and for an image, whose netlist is made by the compiler."""
     if is_image(case.path):
         return {}
     from buda_emu.testing.coverage.features import outcomes
@@ -311,16 +314,17 @@ def _rule_outcomes(case: Case) -> Mapping[str, tuple[str, ...]]:
 
 
 def _check_for(case: Case, arch: str | None) -> NetlistResult:
-    """Check the netlist of a case for an architecture, None for its default one."""
+    """Check the netlist of a case for an architecture, None for its own first one, and return the findings with the
+    netlist."""
     if case.text is not None:
         return check_bytes(case.text, case.path, arch)
     return check(case.path, arch, cache=case.settings.cache)
 
 
 @contextmanager
-def _open(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
-    """Open the netlist to run, with the image that it is from, None for a netlist. Raises NetlistError, ImageError,
-    OSError."""
+def _netlist_to_run(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
+    """Yield the netlist to run and the image that it is from, None for a netlist file. Raises NetlistError, ImageError,
+    OSError. A netlist that is not for the asked architecture is read for one of its own, and is skipped later."""
     settings = case.settings
     if not is_image(case.path):
         checked = _check_for(case, settings.arch)
@@ -344,18 +348,18 @@ def _open(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
         yield image.for_inputs, image
 
 
-def _test(case: Case, result: CaseResult) -> CaseResult:
-    """Return the result of a case with the verdict; errors are raised."""
-    with _open(case) as (netlist, image):
+def _run_test(case: Case, result: CaseResult) -> CaseResult:
+    """Return the case's result with status passed, failed or skipped; raise the error of one that can't be tested."""
+    with _netlist_to_run(case) as (netlist, image):
         result = replace(result, arch=netlist.arch_name)
         reason = _skip_reason(case.settings, netlist)
         if reason:
             return replace(result, status="skipped", message=reason)
-        return _compare(case, result, netlist, image)
+        return _run_and_compare(case, result, netlist, image)
 
 
 def _skip_reason(settings: Settings, netlist: Netlist) -> str:
-    """Return why the settings leave a netlist out, "" if they do not: another architecture, or no such program."""
+    """Return why the settings leave a netlist out (another architecture, no such program), "" if they do not."""
     if settings.arch is not None and netlist.arch_name != settings.arch.lower():
         return f"it is for {', '.join(netlist.archs)}, not {settings.arch}"
     missing = [name for name in settings.programs if name not in netlist.programs]
@@ -364,12 +368,13 @@ def _skip_reason(settings: Settings, netlist: Netlist) -> str:
     return ""
 
 
-def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceImage | None") -> CaseResult:
-    """Run the programs, compare the outputs, and return the completed result."""
+def _run_and_compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceImage | None") -> CaseResult:
+    """Run the programs, compare the outputs and, if asked for, performance figures, and return the completed result.
+    Raises the errors of files and runs."""
     settings = case.settings
-    config = _config(case, netlist)
+    config = _completed_config(case, netlist)
     bodies = [netlist.programs[name] for name in settings.programs or dict.fromkeys(netlist.program_order)]
-    parameters = _parameters(bodies, {**image_args(image), **config.args}, settings)
+    parameters = _program_parameters(bodies, {**image_args(image), **config.args}, settings)
     feed = Feed(
         netlist=netlist,
         config=config,
@@ -412,19 +417,19 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         figures_of_checks, doubts_of_checks = performance(netlist, bodies, parameters)
         result = replace(result, performance=figures_of_checks, doubts=(*result.doubts, *doubts_of_checks))
     if not outputs:
-        return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
-    return replace(result, status=_status(result))
+        return replace(result, status="skipped", message="nothing to compare: " + _reasons_not_compared(skipped))
+    return replace(result, status=_verdict_status(result))
 
 
-def _status(result: CaseResult) -> Status:
-    """Return "passed" if all outputs and all performance figures pass, else "failed"."""
+def _verdict_status(result: CaseResult) -> Status:
+    """Return "passed" if all outputs and all performance figures of a result hold, else "failed"."""
     if all(output.passed for output in result.outputs) and all(figure.passed for figure in result.performance):
         return "passed"
     return "failed"
 
 
 def _exercised_features(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
-    """Return the features that the netlist and its run exercise, by list; none without coverage."""
+    """Return the features that the netlist has and its run exercised, by list; {} without coverage."""
     if not settings.coverage:
         return {}
     from buda_emu.testing.coverage.features import features
@@ -433,7 +438,8 @@ def _exercised_features(netlist: Netlist, runs: Runs, settings: Settings) -> Map
 
 
 def _checker_warnings(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:
-    """Return a text about the checker's findings on a netlist that is good enough to be tested; none without any."""
+    """Return one text that counts the checker's findings on a tested netlist and names their rules; () without
+    findings."""
     if not findings:
         return ()
     rules = ", ".join(sorted({finding.rule for finding in findings}))
@@ -444,8 +450,9 @@ def _checker_warnings(findings: Sequence[Diagnostic], name: str) -> tuple[str, .
 def performance(
     netlist: Netlist, bodies: Sequence[Program], parameters: Mapping[str, str]
 ) -> tuple[tuple[PerformanceResult, ...], tuple[str, ...]]:
-    """Compare `performance-check` with modelled cycles. Return the figures, and a text for each configuration that
-    checks nothing. Raises NetlistError, UnsupportedError."""
+    """Compare `performance-check` with modelled cycles. Returns the figures, and a line for each configuration that
+    checks nothing; ((), ()) without such a section. Raises NetlistError, and UnsupportedError where no time is
+    modelled."""
     from buda_emu.netlist.test_config import read_performance_checks
     from buda_emu.performance.timing.checks import check_doubts, evaluate
     from buda_emu.performance.timing.model import model_netlist
@@ -470,24 +477,25 @@ def performance(
     return figures_of_checks, tuple(check_doubts(netlist, run, checks, results))
 
 
-def _config(case: Case, netlist: Netlist) -> TestConfig:
-    """Return the netlist's test-config, completed from the defaults of the case."""
+def _completed_config(case: Case, netlist: Netlist) -> TestConfig:
+    """Return the netlist's test-config; what it leaves open is taken from the defaults file of the case."""
     config = read_test_config(case.name, netlist.sections)
     if case.defaults is None:
         return config
     return merge_defaults(config, read_defaults(*case.defaults))
 
 
-def _parameters(bodies: Sequence[Program], args: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """Return the parameters as the harness sets them, overridden by those of the settings that the programs take."""
+def _program_parameters(bodies: Sequence[Program], args: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """Return the parameters that the programs run with: the harness's own, overridden by those settings that a program
+    takes."""
     names = parameter_names(bodies)
     overrides = {name: value for name, value in settings.parameters if name in names}
     return {**default_parameters(bodies, args), **overrides}
 
 
 def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str], dict[str, str]]:
-    """Return the outputs that io-config lists, else every op-fed queue and ram but e2e ones (NETLIST 5.4), and for the
-    others the reason."""
+    """Return the names of outputs to compare, and for each other output the reason why not. They are those that
+    io-config lists, else every op-fed queue and ram but e2e ones (NETLIST 5.4)."""
     compared: list[str] = []
     unknown = [name for name in config.outputs if name not in netlist.queues]
     skipped = dict.fromkeys(unknown, "io-config lists it, but there is no such queue")
@@ -505,6 +513,7 @@ def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str]
     return compared, skipped
 
 
-def _why_nothing(skipped: Mapping[str, str]) -> str:
-    """Return the reasons why outputs were not compared, as one text."""
+def _reasons_not_compared(skipped: Mapping[str, str]) -> str:
+    """Return the reasons for all outputs as one text, or that there is no output at all; for a case without any
+    comparison."""
     return "; ".join(f"{name}: {why}" for name, why in skipped.items()) or "no op feeds a queue"
