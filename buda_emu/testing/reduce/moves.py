@@ -160,8 +160,8 @@ def _only_named(entries: Mapping[str, T], names: Container[str]) -> dict[str, T]
 
 
 def _tidy_programs(document: WrittenNetlist, settings: Mapping[str, list[QueueSettings]]) -> None:
-    """Remove from the document, in place, instructions without effect, and programs that execute nothing unless all
-    do."""
+    """Remove from the document, in place, instructions without effect and then, if any program executes something,
+    those that execute nothing."""
     graphs = document.graphs
     queues = document.queues
     of_graph = {name: _settable_queues(graph, queues) for name, graph in graphs.items()}
@@ -488,8 +488,8 @@ def _with_fewer_tms(op: Op) -> Iterator[Op]:
 
 
 def _with_fewer_attributes(op: Op) -> Iterator[Op]:
-    """Yield the op without each of its written attributes, then, for a product, with one step or tiles of 1 along the
-    inner dimension."""
+    """Yield the op without each of its written attributes, then, for a product, with an inner dimension of one tile,
+    and with its inner dimension in one step."""
     written = op.attributes.given
     for name in sorted(written, key=list(ATTRIBUTES).index):
         yield evolve(op, attributes=replace(op.attributes, given=written - {name}, **{name: ATTRIBUTES[name].default}))

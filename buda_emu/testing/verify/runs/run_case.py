@@ -314,7 +314,7 @@ def _rule_outcomes(case: Case) -> Mapping[str, tuple[str, ...]]:
 
 
 def _check_for(case: Case, arch: str | None) -> NetlistResult:
-    """Check the netlist of a case for an architecture, None for its own first one, and return the findings with the
+    """Check the netlist of a case for an architecture, None for its default one, and return the findings with the
     netlist."""
     if case.text is not None:
         return check_bytes(case.text, case.path, arch)
