@@ -321,7 +321,7 @@ def comparison_page(
     pairs = _epoch_pairs(before, after)
     order = sorted(pairs, key=lambda graphs: -_importance(changes.get(graphs)))
     places = {graphs: f"epoch-{index}" for index, graphs in enumerate(order[:MOST_EPOCHS])}
-    marks = _added_or_removed(before, after)
+    marks = _mark_one_sided_ops(before, after)
     ops = {op.name: op for op in comparison.ops}
     parts: list[tuple[str, str, Markup, bool]] = []
     for index, (graphs, place) in enumerate(places.items()):
@@ -380,7 +380,7 @@ def _epoch_pairs(before: Side, after: Side) -> dict[str, _Pair]:
     return {graphs: (left.get(graphs), right.get(graphs)) for graphs in dict.fromkeys((*right, *left))}
 
 
-def _added_or_removed(before: Side, after: Side) -> dict[str, str]:
+def _mark_one_sided_ops(before: Side, after: Side) -> dict[str, str]:
     """Return for each op that only one of two netlists has whether it was "added" or "removed", by name; none
     unless both netlists are known.
     """

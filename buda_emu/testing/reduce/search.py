@@ -91,14 +91,14 @@ class Trials:
             path = Path(folder) / self._name
             path.write_text(text, encoding="utf-8")
             command = self._command.replace(PLACE, str(path))
-            with self._started_command(command) as process:
+            with self._start_command(command) as process:
                 try:
                     return Outcome(process.wait(self._timeout))
                 except subprocess.TimeoutExpired:
                     return Outcome(None)
 
     @contextmanager
-    def _started_command(self, command: str) -> "Generator[subprocess.Popen[bytes]]":
+    def _start_command(self, command: str) -> "Generator[subprocess.Popen[bytes]]":
         """Yield the process of a shell command that runs in a session of its own; at the end the session is killed."""
         nothing = subprocess.DEVNULL
         process = subprocess.Popen(
