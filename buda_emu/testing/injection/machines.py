@@ -41,7 +41,7 @@ class _Epochs(Listener):
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """How to run a netlist from the start, as often as faults need: programs with their parameters in order, precision,
+    """Runs a netlist from the start, as often as faults need: programs with their parameters in order, precision,
     memory `limit` in bytes. `fill` pushes the inputs; `made_up` says that they depend on the seed."""
 
     netlist: Netlist
@@ -122,7 +122,7 @@ class Machines:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a run left in memory: the outputs that were written, by the number of the clean run's value, and the slots
+    """The memory that a run left: the outputs that were written, by the number of the clean run's value, and the slots
     between the pointers of each queue."""
 
     values: Mapping[int, Value]

@@ -41,13 +41,12 @@ def column(outcome: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one fault did to the run, in comparison with the clean run. `pcc`: the lowest PCC of the output entries that
-    differ, None if none does; `max_error`: relative to the root mean square of the entry; `tiles`: output tiles
-    that differ; `output`: the one with it; `computed`: values that were computed again; `error`: the reason
-    why the run stopped, or a fault beside values; `top1`: the least share of an output entry's rows whose largest
-    element is in its place; `maps`: for each output the tiles that differ in any entry, as a hexadecimal number whose
-    lowest bit is tile 0; `ratio`: the time divided by that of the clean run; `after`: the effect that remains under
-    each protection."""
+    """The effect of one fault on the run, in comparison with the clean run. `pcc`: the lowest PCC of the output entries
+    that differ, None if none does; `max_error`: relative to the root mean square of the entry; `tiles`: output tiles
+    that differ; `output`: the one with it; `computed`: values that were computed again; `error`: the reason why the run
+    stopped, or a fault beside values; `top1`: the least share of an output entry's rows whose largest element is in its
+    place; `maps`: for each output the tiles that differ in any entry, as a hexadecimal number whose lowest bit is tile
+    0; `ratio`: the time divided by that of the clean run; `after`: the effect that remains under each protection."""
 
     fault: Fault
     outcome: Outcome
@@ -64,7 +63,7 @@ class Effect:
 
     @property
     def failed(self) -> bool:
-        """Whether the run failed where nothing protects it: the outcome is one of `FAILURES`."""
+        """True if the run failed where nothing protects it: the outcome is one of `FAILURES`."""
         return self.outcome in FAILURES
 
     def as_json(self) -> dict[str, Any]:
@@ -124,8 +123,8 @@ FIELDS: Final[Mapping[str, Field]] = {
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of some faults fail, the share of failures, and its interval of 95 %. `counts` is by `column` of the
-    outcome. If the faults were drawn by strata, `weights` has (weight, faults, failures) of each stratum."""
+    """The number of some faults that fail, the share of failures, and its interval of 95 %. `counts` is by `column` of
+    the outcome. If the faults were drawn by strata, `weights` has (weight, faults, failures) of each stratum."""
 
     name: str
     faults: int

@@ -27,7 +27,7 @@ _DRAM: Final = "dram_gbps"
 
 @dataclass(frozen=True, slots=True)
 class Slower:
-    """What a fault does to the time of a run: `ratio` to the clean run's time, and as text the bounds of
+    """The effect of a fault on the time of a run: `ratio` to the clean run's time, and as text the bounds of
     `performance-check` that only the slower run misses."""
 
     ratio: float

@@ -25,8 +25,8 @@ Value = Any
 
 
 class Arithmetic(Protocol):
-    """What a trace needs of a precision: how values are read, computed, stored and compared. All values are of one
-    input."""
+    """The functions that a trace needs of a precision: how values are read, computed, stored and compared. All values
+    are of one input."""
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Value:
         """Return a copy of the entry in a slot; with `flat` as the host pushed it, row by row, where the machine kept

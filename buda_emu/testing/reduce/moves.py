@@ -57,8 +57,8 @@ def without_ops(netlist: Netlist, gone: Collection[str]) -> WrittenNetlist:
 
 @dataclass(slots=True)
 class _CutEnds:
-    """What replaces removed ops: new queues for operands and results, their devices, and their settings in executes.
-    Filled by `connect`."""
+    """The parts that replace removed ops: new queues for operands and results, their devices, and their settings in
+    executes. Filled by `connect`."""
 
     netlist: Netlist
     document: WrittenNetlist

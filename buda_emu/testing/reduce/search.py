@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def fails(self) -> bool:
-        """Whether the command did not succeed: an exit code other than 0, a signal, or no end within the time limit."""
+        """True if the command did not succeed: an exit code other than 0, a signal, or no end within the time limit."""
         return self.code != 0
 
     def __str__(self) -> str:
@@ -130,8 +130,8 @@ Progress = Callable[["ReductionState"], object]
 
 @dataclass(frozen=True, slots=True)
 class ReductionState:
-    """What `progress` is told during a reduction: the smallest netlist so far that still fails, the move being tried,
-    and numbers of trials and of steps that made it smaller."""
+    """The state that `progress` is told during a reduction: the smallest netlist so far that still fails, the move
+    being tried, and numbers of trials and of steps that made it smaller."""
 
     text: str
     netlist: Netlist

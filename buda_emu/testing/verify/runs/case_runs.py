@@ -36,7 +36,7 @@ _COPIES: Final = 5  # of an output in memory: observed, expected, and those that
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the runs of a case gave: outputs as the host reads them, and figures of ops where they were asked for."""
+    """The results of a case's runs: outputs as the host reads them, and figures of ops where they were asked for."""
 
     observed: Arrays
     expected: Arrays
