@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from buda_emu.performance.timing.epoch.tasks import LINKS as LISTED_LINKS
 from buda_emu.performance.timing.uncertainty import (
     LOADING_UNIT,
     Interval,
@@ -26,17 +27,35 @@ _GONE: Final = "not any more"
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """The cycles that a unit works for each input, before and after; None if the unit does not exist."""
+    """The cycles that a unit works for each input, before and after; None where the run does not have the unit, or does
+    not list it: of links a run lists only the busiest."""
 
     kind: str  # "op", "memory", "link", "transfer"
     name: str
     before: float | None
     after: float | None
+    unlisted_at_most: float | None = None
+    """The most cycles of a link in the run that does not list it: those of the last link that it lists."""
 
     @property
     def difference(self) -> float:
-        """The cycles after less those before; None counts as 0."""
-        return (self.after or 0.0) - (self.before or 0.0)
+        """The cycles after less those before; of a link that one run does not list the least difference."""
+        unlisted = self.unlisted_at_most or 0.0
+        before = unlisted if self.before is None else self.before
+        after = unlisted if self.after is None else self.after
+        return after - before
+
+    def figures(self) -> tuple[str, str, str, str]:
+        """Return before, after, difference and per cent as texts; "-" for what is not known, and `<= 1,234` for a link
+        that a run does not list."""
+        before, after, difference, percent = _figure_cells(self.before, self.after)
+        if self.unlisted_at_most is not None:
+            most = f"<= {whole(self.unlisted_at_most)}"
+            if self.before is None:
+                before = most
+            else:
+                after = most
+        return before, after, difference, percent
 
 
 Change = Literal["added", "removed", "slower", "faster", "same"]
@@ -249,7 +268,7 @@ def _same_units(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     among them if it takes equally long."""
     changed = {(change.kind, change.name) for change in _unit_changes(_unit_cycles(old), _unit_cycles(new))}
     same: set[str] = set()
-    for kind, name in _unit_cycles(new).keys() - changed:
+    for kind, name in (_unit_cycles(new).keys() & _unit_cycles(old).keys()) - changed:
         if kind == "op":
             same.add(f"op {name}")
         else:
@@ -457,13 +476,29 @@ def _unit_cycles(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 
 def _unit_changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
-    """Yield the units whose cycles differ by more than rounding, and, with None for the missing side, those that only
-    one run has. The mappings hold cycles by kind and name (`_unit_cycles`)."""
+    """Yield the units whose cycles differ by more than rounding and, with None for a side, those that only one of
+    both has. The mappings hold cycles by kind and name (`_unit_cycles`). A link that one run does not list, and that may work
+    as long there, is left out.
+    """
+    least_listed = {id(units): _least_listed_link(units) for units in (old, new)}
     for kind, name in dict.fromkeys([*new, *old]):
         before = old.get((kind, name))
         after = new.get((kind, name))
-        if before is None or after is None or abs(after - before) > _SAME * max(abs(before), abs(after)):
-            yield FigureChange(kind, name, before, after)
+        if before is not None and after is not None:
+            if abs(after - before) > _SAME * max(abs(before), abs(after)):
+                yield FigureChange(kind, name, before, after)
+            continue
+        most = least_listed[id(old if before is None else new)] if kind == "link" else None
+        if most is None or most < (before or after or 0.0):
+            yield FigureChange(kind, name, before, after, most)
+
+
+def _least_listed_link(units: Mapping[tuple[str, str], float]) -> float | None:
+    """Return the cycles of the last link that a run lists, which no other link exceeds; None if it lists all."""
+    links = [cycles for (kind, _), cycles in units.items() if kind == "link"]
+    if len(links) < LISTED_LINKS:
+        return None
+    return min(links)
 
 
 def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
@@ -528,8 +563,7 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield from map(wrap, epoch_sentences(epoch))
         rows = [("steady cycles", *_figure_cells(epoch.before, epoch.after))]
         rows += [
-            (_describe_unit(unit.kind, unit.name), *_figure_cells(unit.before, unit.after))
-            for unit in epoch.units[:_MOST]
+            (_describe_unit(unit.kind, unit.name), *unit.figures()) for unit in epoch.units[:_MOST]
         ]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:

@@ -212,6 +212,21 @@ def _count_text(value: int | None) -> str:
     return whole(value)
 
 
+def _unit_cells(unit: FigureChange) -> list[Cell]:
+    """Return the cells of a unit under `change_columns`. Of a link that one run does not list, the side says how long it
+    works there at most."""
+    cells = change_cells(unit.before, unit.after)
+    if unit.unlisted_at_most is None:
+        return cells
+    before, after, difference, _ = unit.figures()
+    return [
+        cells[0],
+        Cell(difference, unit.difference),
+        Cell(before, unit.before or unit.unlisted_at_most),
+        Cell(after, unit.after or unit.unlisted_at_most),
+    ]
+
+
 def units_table(units: Sequence[FigureChange]) -> Table | None:
     """Return the table of the units of an epoch that changed; None if none did."""
     if not units:
@@ -222,7 +237,7 @@ def units_table(units: Sequence[FigureChange]) -> Table | None:
         linked_name = ""
         if unit.kind == "op":
             linked_name = unit.name
-        cells = [name_cell(unit.name), *change_cells(unit.before, unit.after), Cell(unit.kind)]
+        cells = [name_cell(unit.name), *_unit_cells(unit), Cell(unit.kind)]
         rows.append(Row(cells, linked_name, _side_css(kind_of_change(unit.before, unit.after))))
     return Table(columns, rows, search_box(rows, "find units"), tall=True)
 

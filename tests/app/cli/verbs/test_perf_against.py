@@ -10,6 +10,7 @@ import pytest
 from buda_emu.app.api.perf import perf as model
 from buda_emu.app.cli.main import main
 from buda_emu.app.cli.verbs import perf as perf_verb
+from buda_emu.performance.timing.epoch.tasks import LINKS
 from buda_emu.report.perf_against import against
 from buda_emu.support.errors import HostError
 from example_netlists import DIRECTORY
@@ -179,6 +180,28 @@ def test_equal_new_and_gone_units():
     assert units(run(a=0, b=5), run(b=9, c=3)) == {"b": 4, "c": 3, "a": 0}
     assert units(run(a=7, b=5), run(b=5)) == {"a": -7}
     assert list(units(run(a=1, b=9, c=4), run(a=2, b=1, c=6))) == ["b", "c", "a"]  # the greatest first
+
+
+def test_a_link_that_a_run_does_not_list_is_not_taken_for_unused():
+    """A run lists its busiest links only: one that the other run does not list works there as long as the last of
+    them, at most."""
+
+    def run(**cycles):
+        found = model(MATMUL).to_json()
+        (epoch,) = found["epochs"]
+        links = {f"link {number}": 100.0 for number in range(LINKS - len(cycles))} | cycles
+        epoch["noc_links"] = [{"name": name, "cycles": figure} for name, figure in links.items()]
+        return found
+
+    def units(before, after):
+        (epoch,) = against(before, after).epochs
+        return {unit.name: (unit.figures(), unit.difference) for unit in epoch.units if "link" not in unit.name}
+
+    assert units(run(a=100.0), run(b=90.0)) == {"a": (("100", "<= 90", "-", "-"), -10)}  # b may be as busy before
+    assert units(run(a=100.0), run(b=1300.0)) == {"b": (("<= 100", "1,300", "-", "-"), 1200)}
+    shorter = run(a=100.0)
+    shorter["epochs"][0]["noc_links"].pop(0)  # it lists all
+    assert units(shorter, run(b=90.0))["b"] == (("-", "90", "-", "-"), 90)
 
 
 def test_slower_than_allowed_is_exit_code_1(tmp_path, capsys):
