@@ -477,9 +477,8 @@ def _unit_cycles(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 def _unit_changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
     """Yield the units whose cycles differ by more than rounding and, with None for a side, those that only one of
-    both has. The mappings hold cycles by kind and name (`_unit_cycles`). A link that one run does not list, and that may work
-    as long there, is left out.
-    """
+    both has. The mappings hold cycles by kind and name (`_unit_cycles`). A link that one run does not list, and that
+    may work as long there, is left out."""
     least_listed = {id(units): _least_listed_link(units) for units in (old, new)}
     for kind, name in dict.fromkeys([*new, *old]):
         before = old.get((kind, name))

@@ -141,7 +141,10 @@ def _split_name(name: str) -> tuple[str, int]:
     number that is not possible."""
     word, _, count = name.lower().partition("x")
     if word not in BOARDS or (count and not count.isdecimal()) or name.lower().endswith("x"):
+        of_arch = [board.name for board in BOARDS.values() if board.arch.startswith(word)]
         hint = near(word, BOARDS)
+        if word and of_arch:
+            hint = f"{word} is an architecture; boards with it: {', '.join(of_arch)}"
         if hint:
             hint = f" ({hint})"
         raise HostError(f"no board {name!r}{hint}; boards: {', '.join(BOARDS)}, or several in a row such as n150x4")

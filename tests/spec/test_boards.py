@@ -90,6 +90,8 @@ def test_links_between_chips_bound_the_way_between_them():
     [
         ("n15", "did you mean 'n150'"),
         ("n150x", "no board 'n150x'"),
+        ("Grayskull", r"no board 'Grayskull' \(grayskull is an architecture; boards with it: e75, e150\); boards: "),
+        ("wormhole", r"\(wormhole is an architecture; boards with it: n150, n300\)"),
         ("n150xfour", "no board"),
         ("", "no board ''; boards: e75, e150"),
         ("n150x0", "1 to 16 are possible"),

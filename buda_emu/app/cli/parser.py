@@ -111,11 +111,21 @@ class ExampleParser(argparse.ArgumentParser):
             hint = near(option, known_options) or self.describe_owners(option)
             if hint:
                 message = f"{message} ({hint})"
+        elif len(words) < len(message.split()) and not words[0].startswith("-"):
+            message = f"{message}{self._describe_single_file()}"
         # argparse lets the parser of the whole command report an option that no verb takes: name the verb in use.
         parser = self
         while len(parser.below) == 1:
             (parser,) = parser.below.values()
         super(ExampleParser, parser).error(message)
+
+    def _describe_single_file(self) -> str:
+        """Return the clause that says that the verb in use takes a single file, "" if it takes none or several."""
+        for leaf in self.leaves():
+            files = [action for action in leaf.arguments if not action.option_strings and action.dest == "file"]
+            if leaf.options and files and files[0].nargs in (None, "?"):
+                return f": {leaf.prog.rpartition(' ')[2]} takes one {files[0].metavar} at a time"
+        return ""
 
     @property
     def arguments(self) -> list[argparse.Action]:

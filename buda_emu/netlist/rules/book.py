@@ -65,15 +65,16 @@ REFUSALS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Who refuses a netlist that `check` only warns about, by stage of a rule or by its id."""
 
-BOOK: Final = RuleBook("netlist", "V", STAGES, REFUSALS)
+NOT_CHECKED: Final = frozenset(("V057", "V073", "V075", "V153", "V157", "V163"))
+"""Rules that nothing can break, or that cannot be checked from a netlist alone; the text of each gives the reason."""
+
+BOOK: Final = RuleBook("netlist", "V", STAGES, REFUSALS, NOT_CHECKED)
 for _id in sorted(DECLARED):
     BOOK.add(DECLARED[_id])
 
 RULES: Final[Mapping[str, Rule]] = BOOK.rules
 """All rules by id, in order of the ids."""
 
-NOT_CHECKED: Final = frozenset(("V057", "V073", "V075", "V153", "V157", "V163"))
-"""Rules that nothing can break, or that cannot be checked from a netlist alone; the text of each gives the reason."""
 ROUTED: Final = frozenset(("V081", "V084", "V160")) | {
     name for name, rule in RULES.items() if rule.source.startswith((NET2PIPE, PIPEGEN2))
 }

@@ -114,9 +114,9 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
         yield from refusals
         return
     if not case.failed_outputs:
-        yield Diagnostic(case.netlist, rule, "error", reason(case))
+        yield _reason_finding(case, rule)
     for output in case.failed_outputs:
-        message = " ".join(failure_line(output).split())
+        message = "; ".join(line.strip() for line in failure_line(output).splitlines())
         queue = None
         if checked.netlist is not None:
             queue = checked.netlist.queues.get(output.queue)
@@ -124,6 +124,18 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
             yield Diagnostic(case.netlist, rule, "error", message)
         else:
             yield Diagnostic.at(queue.at(), case.netlist, rule, "error", message)
+
+
+def _reason_finding(case: CaseResult, rule: str) -> Diagnostic:
+    """Return the finding of a netlist without an output that differs: the reason, and of a program that stopped its
+    likely cause, at the instruction."""
+    message = reason(case)
+    stopped = case.stopped
+    if stopped is None:
+        return Diagnostic(case.netlist, rule, "error", message)
+    if stopped["cause"]:
+        message = f"{message}; likely cause: {stopped['cause']}"
+    return Diagnostic(case.netlist, rule, "error", message, line=stopped["line"], column=stopped["column"])
 
 
 def _findings_of_rejection(case: CaseResult, findings: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -223,6 +223,7 @@ class RuleBook:
     """The registry of the rules of one kind of document, filled while the files of its room are imported.
 
     `kind` names the documents in messages, `prefix` begins the ids of the rules, `stages` explains their `stage`.
+    `unchecked` are the rules that nothing checks, which the text of each explains.
     `refusals` says by stage, or by the id of a rule, who refuses a document although the check only warns: "the chip".
     """
 
@@ -232,11 +233,13 @@ class RuleBook:
         prefix: str,
         stages: Mapping[str, str] = MappingProxyType({}),
         refusals: Mapping[str, str] = MappingProxyType({}),
+        unchecked: frozenset[str] = frozenset(),
     ) -> None:
         self.kind = kind
         self.prefix = prefix
         self.stages = stages
         self.refusals = refusals
+        self.unchecked = unchecked
         self._rules: dict[str, Rule] = {}
         self._checks: list[Check] = []
         self.rules: Mapping[str, Rule] = MappingProxyType(self._rules)
@@ -306,6 +309,14 @@ class RuleBook:
             return function
 
         return attach
+
+    def explain_stage(self, rule: Rule) -> str:
+        """Return the sentence on who refuses a document that breaks a rule, and whether a check tells; "" if the stages
+        of these rules have no explanation."""
+        text = self.stages.get(rule.stage, "")
+        if text and rule.id in self.unchecked:
+            return f"{text.partition(':')[0].rstrip('.')}. It is not checked here."
+        return text
 
     def refused_by(self, id: str) -> str:
         """Return who refuses a document that breaks a rule although the check only warns, "" for nobody."""

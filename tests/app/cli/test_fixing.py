@@ -32,7 +32,7 @@ def test_diff_shows_and_writes_nothing(faulty_netlist, capsys):
 
 def test_the_summary_says_what_could_be_fixed(faulty_netlist, capsys):
     assert main(["check", str(faulty_netlist)]) == 2
-    assert capsys.readouterr().out.splitlines()[-1].endswith("; fixed: 1 by --fix")
+    assert capsys.readouterr().out.splitlines()[-1].endswith("; fixable: 1 with --fix")
 
 
 def test_unsafe_fixes_alone_are_refused(faulty_netlist, capsys):

@@ -35,6 +35,7 @@ def test_github(nets, capsys):
     assert len(lines) == 2
     assert lines[0].startswith(f"::error file=coarse.yaml,line={place},")
     assert "title=test-failed::out: PCC" in lines[0]
+    assert "; Exact, " in lines[0]  # the reason, a sentence of its own
     assert lines[1].startswith("::error file=wrong.yaml,line=")
     assert "title=V013::" in lines[1]
 
@@ -48,6 +49,19 @@ def test_sarif(nets, capsys):
 def test_json(nets, capsys):
     content = json.loads(run(capsys, "json"))
     assert [case["status"] for case in content["cases"]] == ["passed", "failed", "rejected"]
+
+
+def test_a_program_that_stops_is_annotated_at_its_instruction(nets, tmp_path, capsys):
+    text = (ROOT / "netlists" / "matmul.yaml").read_text()
+    execute = "      - execute: {graph_name: multiply"
+    step = "      - varinst: [$read, incwrap, 2, 4]\n"
+    looped = text.replace(execute, f"      - loop: 3\n{execute}").replace(step, f"{step}      - endloop\n")
+    (tmp_path / "stops.yaml").write_text(looped)
+    assert main(["test", "stops.yaml", "-n", "1", "--format", "github"]) == 4
+    (line,) = capsys.readouterr().out.splitlines()
+    number = text.splitlines().index(next(line for line in text.splitlines() if line.startswith(execute))) + 2
+    assert line.startswith(f"::error file=stops.yaml,line={number},col=9,")
+    assert "; likely cause: " in line
 
 
 def test_an_accepted_netlist_prints_nothing(nets, capsys):

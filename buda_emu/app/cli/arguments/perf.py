@@ -27,9 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--what-if",
         default="",
         metavar="NAME=VALUE,...",
-        help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
-        ""
-        "port_bytes, fpu and unpack_pack (times as fast), epoch_setup (cycles)",
+        help="other speeds: clock (MHz), dram_gbps (one channel), host_gbps, eth_gbps (between two chips), noc_bytes, "
+        "gather_bytes, link_bytes and port_bytes (a cycle), fpu and unpack_pack (times as fast), epoch_setup (cycles)",
     )
     model_group.add_argument("--grid", metavar="RxC", help="a chip with this number of rows and columns of cores")
     model_group.add_argument(

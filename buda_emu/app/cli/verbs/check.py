@@ -178,12 +178,12 @@ def _describe_fixes(diagnostics: "list[Diagnostic]") -> str:
     unsafe = len(fixes) - safe
     parts: list[str] = []
     if safe:
-        parts.append(f"{safe} by --fix")
+        parts.append(f"{safe} with --fix")
     if unsafe:
-        parts.append(f"{unsafe} by --fix --unsafe-fixes")
+        parts.append(f"{unsafe} with --fix --unsafe-fixes")
     if not parts:
         return ""
-    return f"; fixed: {', '.join(parts)}"
+    return f"; fixable: {', '.join(parts)}"
 
 
 def _json_text(results: Results, fields: Mapping[str, Any]) -> str:

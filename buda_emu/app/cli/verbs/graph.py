@@ -70,4 +70,5 @@ def _require_existing(requested: list[int] | None, available: list[int], kind: s
     """Raise HostError for a requested epoch or chip (`kind`) that is not among the available ones."""
     for number in requested or ():
         if number not in available:
-            raise HostError(f"there is no {kind} {number}; the netlist has {', '.join(map(str, available))}")
+            numbers = ", ".join(map(str, available))
+            raise HostError(f"there is no {kind} {number}; those of the netlist: {numbers}")

@@ -139,8 +139,8 @@ def test_epochs_and_chips(picture):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epoch", "7"], "buda-emu: there is no epoch 7; the netlist has 0\n"),
-        (["--chip", "3"], "buda-emu: there is no chip 3; the netlist has 0, 1\n"),
+        (["--epoch", "7"], "buda-emu: there is no epoch 7; those of the netlist: 0\n"),
+        (["--chip", "3"], "buda-emu: there is no chip 3; those of the netlist: 0, 1\n"),
         (["-o", "nowhere/x.svg"], "buda-emu: "),
     ],
 )

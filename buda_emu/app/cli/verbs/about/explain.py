@@ -106,8 +106,9 @@ def _print_rules(book: "RuleBook") -> None:
 def _print_rule(rule: "Rule", book: "RuleBook") -> None:
     """Print the summary, stage, explanation and fix of a rule."""
     say(f"{rule.id}: {rule.summary}")
-    if rule.stage in book.stages:
-        say(f"  {book.stages[rule.stage]}")
+    stage = book.explain_stage(rule)
+    if stage:
+        say(f"  {stage}")
     for paragraph in filter(None, rule.explanation.split("\n\n")):
         say()
         say(_fill_paragraph(paragraph))
