@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.spec.precision import FIDELITIES
 from buda_emu.support.records import dataclass
@@ -81,7 +82,13 @@ EFFORT_WORDS: Mapping[str, str] = {
 """The effort with which a compiler placed the netlist: `perf` says where it was low."""
 LOW_EFFORT_LOSS = "five small models took 1.2 to 30 times the cycles of effort default (docs/compile/placing.md)"
 """The price of low effort, as docs/compile/placing.md has measured it."""
-OWN_WORDS: Mapping[str, Mapping[str, str]] = {UNDEFINED: UNDEFINED_WORDS, EFFORT: EFFORT_WORDS}
+BOARD = "board"
+BOARD_WORDS: Mapping[str, str] = {
+    board.name: f"a compiler placed it for {board.name} chips: {board.grid[0]} x {board.grid[1]} cores of {board.arch}"
+    for board in BOARDS.values()
+}
+"""The board whose chips a compiler placed the netlist for: `perf` says where it models others."""
+OWN_WORDS: Mapping[str, Mapping[str, str]] = {UNDEFINED: UNDEFINED_WORDS, EFFORT: EFFORT_WORDS, BOARD: BOARD_WORDS}
 """The keys of the section `buda-emu`, and the words of each."""
 
 DEVICE_FIELDS = _table(

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from buda_emu.netlist import nodes
-from buda_emu.netlist.fields import EFFORT, OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
+from buda_emu.netlist.fields import BOARD, EFFORT, OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced_dataclass
 from buda_emu.spec.archs import ARCHS, Arch
@@ -345,6 +345,12 @@ class Netlist:
         """Return the effort with which a compiler placed the netlist, as the section `buda-emu` says; "" where it says
         nothing."""
         return self._own_word(EFFORT)
+
+    @property
+    def board(self) -> str:
+        """Return the board whose chips a compiler placed the netlist for, as the section `buda-emu` says; "" where it
+        says nothing."""
+        return self._own_word(BOARD)
 
     def _own_word(self, key: str) -> str:
         """Return the word of a key of the section `buda-emu`, "" without one."""

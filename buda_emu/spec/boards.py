@@ -172,6 +172,12 @@ def board(name: str) -> Board:
     return replace(single, name=f"{word}x{number}", chips=single.chips * number, on_host=tuple(on_host))
 
 
+def single_board(name: str) -> str:
+    """Return the name of the board of which a board's name means one or several in a row. Raises HostError for an
+    unknown name."""
+    return _split_name(name)[0]
+
+
 def board_with_grid(arch: str, grid: tuple[int, int]) -> Board | None:
     """Return a board whose chips have this grid of usable cores; None if there is none on sale."""
     return next((board for board in BOARDS.values() if (board.arch, board.grid) == (arch, grid)), None)

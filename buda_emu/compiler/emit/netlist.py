@@ -13,7 +13,7 @@ from buda_emu.compiler.place.placement import GraphPlace, PlacedOp, Placement
 from buda_emu.compiler.place.placement import Queue as PlacedQueue
 from buda_emu.compiler.target import Target
 from buda_emu.netlist.build import build
-from buda_emu.netlist.fields import EFFORT, LOW_EFFORT, OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
+from buda_emu.netlist.fields import BOARD, EFFORT, LOW_EFFORT, OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.model import Buffer, FusedOp, Graph, Netlist, Op, Pad, Queue, SubOp, Tm
 from buda_emu.netlist.nodes import words
 from buda_emu.netlist.printer import Notes
@@ -21,6 +21,7 @@ from buda_emu.netlist.printer import netlist_text as print_netlist
 from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.boards import single_board
 
 _SECTIONS: Final = {
     "input": "pushed by the host", "constant": "parameters and constants", "state": "kept from run to run",
@@ -86,6 +87,8 @@ def _own_settings(placement: Placement) -> dict[str, str]:
         words[UNDEFINED] = UNDEFINED_IS_NAN
     if placement.record.effort == LOW_EFFORT:
         words[EFFORT] = LOW_EFFORT
+    if placement.target.board:
+        words[BOARD] = single_board(placement.target.board)
     return words
 
 

@@ -165,6 +165,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     yield title
     if netlist.effort == LOW_EFFORT:
         yield from prose(f"compiled with effort low, the first legal placement; {LOW_EFFORT_LOSS}")
+    yield from _board_lines(netlist, run)
     yield ""
     yield epochs_table(netlist, run, epochs)
     yield ""
@@ -183,6 +184,15 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     if meaning:
         yield ""
         yield from meaning
+
+
+def _board_lines(netlist: Netlist, run: PerfRun) -> Iterator[str]:
+    """Yield the sentence on the board that a netlist was compiled for where a run models a chip that is on none."""
+    if netlist.board and not run.chip.board:
+        yield from prose(
+            f"compiled for the chips of {netlist.board}; these figures are of another chip: --board {netlist.board} "
+            "models it on them"
+        )
 
 
 def program_sentences(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str]:

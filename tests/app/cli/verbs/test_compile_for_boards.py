@@ -75,6 +75,19 @@ def test_a_netlist_carries_low_effort_and_no_other(model, tmp_path, capsys, effo
         assert json.loads((tmp_path / "perf.json").read_text())["effort"] == compiled.netlist.effort
 
 
+def test_a_netlist_carries_its_board_and_perf_says_where_it_models_another_chip(model, tmp_path, capsys):
+    compiled = be.compile(str(model), effort="low", board="n150x1")
+    assert compiled.netlist.board == "n150"
+    assert compiled.check(strict=True) == ()
+    said = "compiled for the chips of n150 these figures are of another chip: --board n150 models it on them"
+    for path in compiled.save(tmp_path):
+        assert main(["perf", str(path)]) == 0
+        assert said in words_of(capsys)
+        assert main(["perf", str(path), "--board", "n150"]) == 0
+        assert "compiled for the chips" not in words_of(capsys)
+    assert be.compile(str(model), effort="low").netlist.board == ""
+
+
 def test_a_model_is_placed_for_each_board_of_a_sweep(model, tmp_path, capsys):
     """Each point has the figures of the model compiled for its board; a netlist has one placement."""
     words = ["--sweep", "board=n150,e75", "--sweep", "clock=500,1000", "--json", str(tmp_path / "s.json")]
