@@ -221,7 +221,12 @@ ADVICE: Final = Columns[Advice](
     Column("together", [_TOGETHER], lambda advice: zip(advice.found.taken, advice.found.steps, strict=True)),
     Column("front", [_POINTS], Advice.front),
     Column("nothing_found", str, lambda advice: advice.reason),
-    Column("on_one_core", [Columns[Unsplit](Unsplit)], lambda advice: advice.found.unsplit),
+    Column(
+        "on_one_core",
+        [Columns[Unsplit](Unsplit)],
+        lambda advice: [entry for entry in advice.found.unsplit if entry.cores == 1],
+    ),
     Column("refused", [_REFUSED], lambda advice: advice.found.refused),
+    Column("no_more_cores", [Columns[Unsplit](Unsplit)], lambda advice: advice.found.unsplit),
 )
 """All figures and proposals of `advise --json`."""

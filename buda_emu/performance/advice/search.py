@@ -12,7 +12,7 @@ from buda_emu.performance.advice.moves.cores import SPLITTING, reason_unsplit
 from buda_emu.performance.advice.moves.move import Move, Situation, Target
 from buda_emu.performance.advice.patch import UnwritableError, check_patch
 from buda_emu.performance.timing.epoch.critical import critical_steps
-from buda_emu.performance.timing.flags import op_alone_on_a_core
+from buda_emu.performance.timing.flags import op_beside_free_cores
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.support.progress import Activity, Report, do_nothing
 
@@ -48,11 +48,12 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Unsplit:
-    """An op on one core that bounds its epoch while cores are free, and why no change gives it more."""
+    """An op that bounds its epoch while cores are free, and why no change gives it more."""
 
     op: str
     graphs: tuple[str, ...]
     reason: str
+    cores: int = 1
 
 
 @dataclass(slots=True)
@@ -100,12 +101,12 @@ class Search:
         return result
 
     def _unsplit_ops(self, result: Found) -> Iterator[Unsplit]:
-        """Yield the ops on one core that still bound their epochs while cores are free, the slowest epoch first."""
+        """Yield the ops that still bound their epochs while cores are free, the slowest epoch first."""
         best = result.best
         refused = {proposal.target: reason for proposal, reason in result.refused if proposal.move in SPLITTING}
         for epoch in sorted(range(len(best.reports)), key=lambda number: -best.reports[number].pace):
             report = best.reports[epoch]
-            name = op_alone_on_a_core(best.netlist, self.evaluator.chip.grid, report)
+            name = op_beside_free_cores(best.netlist, self.evaluator.chip.grid, report)
             if not name:
                 continue
             situation = Situation(self.evaluator, best, epoch, Target("op", name, report.bottleneck.cycles))
@@ -114,7 +115,7 @@ class Search:
                 reason = f"the checker refuses it on more cores: {refused[name]}"
             if not reason:
                 reason = "more cores would make no epoch faster, or the search ended before it tried them (--tries)"
-            yield Unsplit(name, report.graphs, reason)
+            yield Unsplit(name, report.graphs, reason, best.netlist.ops[name].blocking.cells)
 
     def _report(self, text: str) -> None:
         """Report what is tried, and how many epochs have been modelled of the most that may be."""

@@ -161,7 +161,21 @@ def _repeats_a_broadcast(op: Op) -> bool:
 def op_alone_on_a_core(netlist: Netlist, grid: tuple[int, int], epoch: EpochReport) -> str:
     """Return the op on one core that bounds the epoch while cores of its chip, which has this grid, are free; "" if
     there is none."""
-    op = next((op for op in _limiting_ops(netlist, epoch) if op.blocking.cells == 1 and not op.has("Ethernet")), None)
+    return _op_beside_free_cores(netlist, grid, epoch, alone=True)
+
+
+def op_beside_free_cores(netlist: Netlist, grid: tuple[int, int], epoch: EpochReport) -> str:
+    """Return the op that bounds the epoch, on one core or several, while cores of its chip, which has this grid, are
+    free; "" if there is none."""
+    alone = _op_beside_free_cores(netlist, grid, epoch, alone=True)
+    return alone or _op_beside_free_cores(netlist, grid, epoch, alone=False)
+
+
+def _op_beside_free_cores(netlist: Netlist, grid: tuple[int, int], epoch: EpochReport, *, alone: bool) -> str:
+    """Return the first op that bounds the epoch, with `alone` the first on a single core, if cores of its chip are
+    free; else ""."""
+    limiting = (op for op in _limiting_ops(netlist, epoch) if not op.has("Ethernet"))
+    op = next((op for op in limiting if op.blocking.cells == 1 or not alone), None)
     if op is None:
         return ""
     ops = [netlist.ops[op_timing.op] for op_timing in epoch.timing.ops]

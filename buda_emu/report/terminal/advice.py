@@ -48,10 +48,11 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
 
 
 def _unsplit_op_lines(advice: Advice) -> Iterator[str]:
-    """Yield a sentence for each op that bounds its epoch on one core while cores are free."""
+    """Yield a sentence for each op that bounds its epoch while cores are free."""
     for entry in advice.found.unsplit:
         epoch = " + ".join(entry.graphs)
-        yield from prose(f"op {entry.op} bounds {epoch} on one core while cores are free: {entry.reason}")
+        cores = "one core" if entry.cores == 1 else f"{entry.cores} cores"
+        yield from prose(f"op {entry.op} bounds {epoch} on {cores} while cores are free: {entry.reason}")
 
 
 def _single_move_lines(advice: Advice, top: int) -> Iterator[str]:

@@ -95,7 +95,9 @@ def test_nothing_found_is_said_in_words(tmp_path, capsys):
     new = tmp_path / "new.yaml"
     words = ["advise", str(path), "--move", "rows", "--write", str(new), "--json", str(tmp_path / "a.json")]
     assert main(words) == 0
-    said, written = capsys.readouterr().out.splitlines()[-2:]
+    *lines, written = capsys.readouterr().out.splitlines()
+    said = next(line for line in lines if line.startswith("nothing was found"))
+    assert "op softmax bounds fwd on 4 cores while cores are free: the blocks of its cores stand" in " ".join(lines)
     assert said.startswith("nothing was found that helps: no kind of change applies to its bottleneck. 100 % of")
     assert "of them for loading it: op softmax works" in said
     assert "it sets the pace; its cycles are, link by link: op softmax" in said
@@ -186,9 +188,12 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
     assert content["schema_version"] == 1
     assert content["after"]["slowest_cycles"] == max(paces(be.perf(new)))
     assert content["alone"][0]["edits"][0]["kind"] == "op"
-    assert lines[-3].startswith("all programs: ")
-    assert lines[-2].startswith("loading epochs takes ")
-    assert "it is loaded less often" in lines[-1]
+    place = next(number for number, line in enumerate(lines) if line.startswith("all programs: "))
+    assert lines[place + 1].startswith("loading epochs takes ")
+    assert "it is loaded less often" in lines[place + 2]
+    assert lines[place + 3].startswith("op exponentials bounds scores_epoch on 4 cores while cores are free: ")
+    assert [(entry["op"], entry["cores"]) for entry in content["no_more_cores"]] == [("exponentials", 4), ("context", 2)]
+    assert content["on_one_core"] == []
     assert main(["check", str(new), "--strict"]) == 0
     assert main(["advise", str(new), "-q", "--tries", "20"]) == 0
 

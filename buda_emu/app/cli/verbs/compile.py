@@ -13,7 +13,7 @@ from buda_emu.app.cli.output import Progress, complain, say, say_lines
 from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.app.debugger.machine.stop import ctrl_c
 from buda_emu.app.documents.kinds import require_model
-from buda_emu.compiler.compilation import CompileOptions
+from buda_emu.compiler.compilation import CompileOptions, chips_of
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compile import compile_from, compile_until
 from buda_emu.compiler.compiled import CompiledModel
@@ -25,7 +25,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.emulator.options import Memory, SharedWork, memory_of
 from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
 from buda_emu.report.terminal.text import prose, table
-from buda_emu.spec.boards import board_with_grid, largest_board
+from buda_emu.spec.boards import board, board_with_grid, largest_board
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostWarning, UnsupportedError
 from buda_emu.support.interrupt import interrupt
@@ -77,6 +77,7 @@ def _print_results(args: argparse.Namespace, compiled: CompiledModel | PartedMod
         say_lines((summary(compiled),) if isinstance(compiled, CompiledModel) else parts_lines(compiled))
         if on_device is not None:
             say_lines(placement_hints(on_device.placement))
+            say_lines(_idle_chip_lines(args, on_device.placement))
     if args.explain and on_device is not None:
         say(on_device.report())
     elif args.explain:
@@ -98,6 +99,17 @@ def placement_hints(placement: Placement) -> Iterator[str]:
         )
     if placement.record.effort == LOW_EFFORT:
         yield from prose(f"effort low: the first legal placement; {LOW_EFFORT_LOSS}")
+
+
+def _idle_chip_lines(args: argparse.Namespace, placement: Placement) -> Iterator[str]:
+    """Yield the sentence on the chips of the command line that the placement leaves without an op."""
+    chips = chips_of(args.chips or (board(args.board).chips if args.board else 1), placement.target.arch.name)
+    count = chips if isinstance(chips, int) else len(chips.ids)
+    if placement.chips < count:
+        yield from prose(
+            f"{placement.chips} of {plural(count, 'chip')} {'has' if placement.chips == 1 else 'have'} ops: the model "
+            "was neither cut nor copied over the others; --explain says what was tried"
+        )
 
 
 def _refuse_contradictions(args: argparse.Namespace) -> None:
@@ -212,8 +224,10 @@ def summary(compiled: CompiledModel) -> str:
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
     copies = ""
+    if placement.stages > 1:
+        copies = f", cut over {placement.stages} chips"
     if placement.copies > 1:
-        copies = f", a copy on each of {placement.copies} chips"
+        copies += f", a copy on each of {placement.copies} chips"
     size = sum(constant.values.size for constant in placement.tiles.constants.values())
     lines = [
         (

@@ -111,7 +111,7 @@ def _obstacle(situation: Situation, op: Op) -> str:
 
 
 def reason_unsplit(situation: Situation, op: Op) -> str:
-    """Return why no move gives an op on one core more cores; "" if one does."""
+    """Return why no move gives an op more cores; "" if one does."""
     if _can_take_cores(situation) or _can_take_rows(situation):
         return ""
     identity = op.attributes.identity

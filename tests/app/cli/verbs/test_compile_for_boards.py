@@ -49,6 +49,21 @@ def test_a_chip_that_no_board_has_is_named(model, capsys, options, hint):
     assert f"effort low: the first legal placement {LOW_EFFORT_LOSS.replace('; ', ' ')}" in shown
 
 
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (("--chips", "3", "--objective", "cores"), "1 of 3 chips has ops: the model was neither cut nor copied"),
+        (("--board", "n300", "--objective", "cores"), "1 of 2 chips has ops: the model was neither cut nor copied"),
+        (("--chips", "1"), ""), (("--board", "n150"), ""),
+    ],
+)  # fmt: skip
+def test_chips_without_ops_are_counted(model, capsys, options, hint):
+    assert main(["compile", str(model), *options, "--effort", "low"]) == 0
+    shown = words_of(capsys)
+    assert ("chips has ops" in shown) == bool(hint)
+    assert hint in shown
+
+
 def test_boards_by_their_grid():
     for board in BOARDS.values():
         assert board_with_grid(board.arch, board.grid).grid == board.grid
