@@ -561,9 +561,7 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         yield from map(wrap, epoch_sentences(epoch))
         rows = [("steady cycles", *_figure_cells(epoch.before, epoch.after))]
-        rows += [
-            (_describe_unit(unit.kind, unit.name), *unit.figures()) for unit in epoch.units[:_MOST]
-        ]
+        rows += [(_describe_unit(unit.kind, unit.name), *unit.figures()) for unit in epoch.units[:_MOST]]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:
             yield f"... and {len(epoch.units) - _MOST} more that changed less"

@@ -188,6 +188,8 @@ POINTS: Final = Columns[PointFigures](
     Column("overall_cycles_per_input", float | None, lambda point: point.overall_cycles_per_input, views=DATA),
     Column("overall_inputs_per_second", float | None, lambda point: point.overall_inputs_per_second, views=DATA),
     Column("load_cycles", float | None, lambda point: point.load_cycles, views=DATA),
+    Column("steady_cycles_per_input", float | None, lambda point: point.cycles_per_input, views=DATA),
+    Column("steady_inputs_per_second", float | None, lambda point: point.inputs_per_second, views=DATA),
     name="Point",
 )
 """A point of a sweep, without its axes."""

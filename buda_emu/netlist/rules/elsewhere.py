@@ -104,7 +104,8 @@ rule(
         "section `buda-emu` says something that does not exist",
         "The section speaks to the emulator alone: `undefined: nan` makes elements NaN on which the reference aborts, "
         "as roots of negative numbers, and `undefined: stop`, the default, stops the run there. `effort: low` says "
-        "that a compiler took the first legal placement, `board: n150` that it placed for the chips of that board. A word that nobody reads would be ignored silently.",
+        "that a compiler took the first legal placement, `board: n150` that it placed for the "
+        "chips of that board. A word that nobody reads would be ignored silently.",
         "buda-emu: {undefined: nil}",
         "buda-emu: {undefined: nan}",
         "NETLIST 1.1",

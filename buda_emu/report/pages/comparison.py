@@ -213,8 +213,8 @@ def _count_text(value: int | None) -> str:
 
 
 def _unit_cells(unit: FigureChange) -> list[Cell]:
-    """Return the cells of a unit under `change_columns`. Of a link that one run does not list, the side says how long it
-    works there at most."""
+    """Return the cells of a unit under `change_columns`. Of a link that one run does not list, the side says how long
+    it works there at most."""
     cells = change_cells(unit.before, unit.after)
     if unit.unlisted_at_most is None:
         return cells

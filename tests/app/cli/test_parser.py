@@ -70,3 +70,12 @@ def test_the_help_groups_verbs_by_what_people_do(capsys):
         assert tuple(shown) == tuple(names), title
     assert main([]) == 0
     assert f"\n  {next(iter(GROUPS))}:\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("perf", "a.yaml", "b.yaml"), "unrecognized arguments: b.yaml: perf takes one FILE at a time\n"),
+    (("vpux", "run", "a.mlir", "b.mlir"), "unrecognized arguments: b.mlir: run takes one FILE at a time\n"),
+    (("diff", "a", "b", "c"), "unrecognized arguments: c\n"),
+])  # fmt: skip
+def test_a_verb_of_one_file_says_so(words, says, capsys):
+    assert exit_code_and_output(capsys, *words)[1].endswith(says)

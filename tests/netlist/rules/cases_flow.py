@@ -88,7 +88,7 @@ CASES: tuple[Case, ...] = (
     Case("V293", b.COPY, replaced("[$c_one, set, 1]", "[$c_one, set, 0]"), "$c_one"),
     Case("V287", b.ADD, replaced("    - endloop\n", "    - varinst: [$z, inc, 1]\n    - endloop\n"), "varinst",
         near=replaced("    - endloop\n", "    - varinst: [$z, incwrap, 1, 1]\n    - endloop\n")),
-    Case("V288", b.COPY, (("a", "0x10100000", "0x10100010"),), "[[0, 0x10100010]]", near=(
+    Case("V288", b.COPY, (("a", "0x10100000", "0x10100010"),), "[0, 0x10100010]", near=(
         ("a", "0x10100000", "0x10100020"),)),
     Case("V289", b.ADD, replaced(RAM, RAM.replace("true", "true, zero: true")), "true"),
     Case("V290", b.IN_TURN, replaced(f"{LOCAL}, rd_ptr_global: $gp", f"{LOCAL}, rd_ptr_global: 0"), "0"),

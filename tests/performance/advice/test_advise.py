@@ -192,7 +192,10 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
     assert lines[place + 1].startswith("loading epochs takes ")
     assert "it is loaded less often" in lines[place + 2]
     assert lines[place + 3].startswith("op exponentials bounds scores_epoch on 4 cores while cores are free: ")
-    assert [(entry["op"], entry["cores"]) for entry in content["no_more_cores"]] == [("exponentials", 4), ("context", 2)]
+    assert [(entry["op"], entry["cores"]) for entry in content["no_more_cores"]] == [
+        ("exponentials", 4),
+        ("context", 2),
+    ]
     assert content["on_one_core"] == []
     assert main(["check", str(new), "--strict"]) == 0
     assert main(["advise", str(new), "-q", "--tries", "20"]) == 0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from buda_emu.netlist.model import Allocate, Deallocate, Netlist, Op, Program, Queue
-from buda_emu.netlist.rules.context import Context
+from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import (
     TWICE,
     Finding,
@@ -40,13 +40,16 @@ class Range:
     start: int
     end: int
     queue: Queue
+    index: int
+    """The place of the buffer in the queue's list of allocations."""
 
     def order(self) -> tuple[tuple[str, int, int], int]:
         """Return the sort key of a range: its memory, then its first address."""
         return self.memory, self.start
 
 
-_LiveRange = tuple[tuple[str, int, int], int, int, str]  # memory, start, end and queue of an allocated range
+_LiveRange = tuple[tuple[str, int, int], int, int, str, int]
+"""An allocated range: memory, start, end, name of its queue, and place in the queue's list of allocations."""
 
 
 @queue_check(
@@ -63,12 +66,13 @@ _LiveRange = tuple[tuple[str, int, int], int, int, str]  # memory, start, end an
 def channel_exists(ctx: Context, queue: Queue) -> Findings:
     """Refuse a queue in a DRAM channel that the chip does not have."""
     count = ctx.arch.dram_channels
-    if queue.loc == "dram":
-        wrong = [buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < count]
-    else:
-        wrong = []
-    if wrong:
-        yield Finding(queue.at("dram"), f"DRAM channel {wrong[0]}, {ctx.arch.name} has channels 0 to {count - 1}")
+    if queue.loc != "dram":
+        return
+    for index, buffer in enumerate(queue.buffers):
+        if not 0 <= buffer.channel < count:
+            message = f"DRAM channel {buffer.channel}, {ctx.arch.name} has channels 0 to {count - 1}"
+            yield Finding(item_mark(queue, "dram", index), message)
+            return
 
 
 @queue_check(
@@ -88,10 +92,11 @@ def in_channel(ctx: Context, queue: Queue) -> Findings:
     """Refuse a queue in DRAM whose header and entries do not end below the end of the channel."""
     if queue.loc != "dram" or not queue.buffers:
         return
-    end = max(buffer.address for buffer in queue.buffers) + buffer_bytes(queue, ctx.netlist, ctx.ops)
+    addresses = [buffer.address for buffer in queue.buffers]
+    end = max(addresses) + buffer_bytes(queue, ctx.netlist, ctx.ops)
     if end > ctx.arch.dram_channel_bytes:
         message = f"a buffer ends at {end:#x}, a DRAM channel of {ctx.arch.name} at {ctx.arch.dram_channel_bytes:#x}"
-        yield Finding(queue.at("dram"), message)
+        yield Finding(item_mark(queue, "dram", addresses.index(max(addresses))), message)
 
 
 @queue_check(
@@ -111,15 +116,15 @@ def dram_alignment(ctx: Context, queue: Queue) -> Findings:
     """Warn of DRAM addresses that do not have the alignment of the architecture (NETLIST 1.9). V005 is Blackhole's,
     when loading.
     """
-    if queue.loc == "dram":
-        wrong = [buffer.address for buffer in queue.buffers if buffer.address % ctx.arch.alignment]
-    else:
-        wrong = []
-    if wrong:
-        message = f"address {wrong[0]:#x} is not a multiple of {ctx.arch.alignment}"
-        yield Finding(
-            queue.at("dram"), message, f"the next one is {-(-wrong[0] // ctx.arch.alignment) * ctx.arch.alignment:#x}"
-        )
+    if queue.loc != "dram":
+        return
+    alignment = ctx.arch.alignment
+    for index, buffer in enumerate(queue.buffers):
+        if buffer.address % alignment:
+            message = f"address {buffer.address:#x} is not a multiple of {alignment}"
+            hint = f"the next one is {-(-buffer.address // alignment) * alignment:#x}"
+            yield Finding(item_mark(queue, "dram", index), message, hint)
+            return
 
 
 @queue_check(
@@ -163,7 +168,7 @@ def in_host_memory(ctx: Context, queue: Queue) -> Findings:
     if queue.loc != "host":
         return
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
-    for buffer in queue.buffers:
+    for index, buffer in enumerate(queue.buffers):
         end = buffer.address + size
         limit = HOST_CHANNEL_BYTES - HOST_RESERVED.get(buffer.channel, 0)
         message = ""
@@ -172,7 +177,7 @@ def in_host_memory(ctx: Context, queue: Queue) -> Findings:
         elif end > limit:
             message = f"a buffer ends at {end:#x}, host channel {buffer.channel} can be used up to {limit:#x}"
         if message:
-            yield Finding(queue.at("host"), message)
+            yield Finding(item_mark(queue, "host", index), message)
             return
 
 
@@ -198,7 +203,7 @@ def overlap_of_static(ctx: Context, _: Netlist) -> Findings:
         static = current.queue.name not in ctx.dynamic
         for other in (furthest_static, furthest if static else None):
             if other is not None and _collide(current, other):
-                yield Finding(current.queue.at(current.queue.loc), _overlap_message(current, other))
+                yield Finding(item_mark(current.queue, current.queue.loc, current.index), _overlap_message(current, other))
                 break
         furthest = _furthest(furthest, current)
         if static:
@@ -243,17 +248,17 @@ def _overlap_with(ctx: Context, step: Allocate, current: Range, live: _LiveRange
     """Report an allocated range that overlaps a live one of another queue, unless they are views of each other.
     `step` is the instruction that allocates it.
     """
-    memory, start, end, name = live
+    memory, start, end, name, index = live
     if memory != current.memory or start >= current.end or current.start >= end or name == current.queue.name:
         return
-    other = Range(memory, start, end, ctx.queues[name])
+    other = Range(memory=memory, start=start, end=end, queue=ctx.queues[name], index=index)
     if not _are_views(current, other):
         yield Finding(step.at("allocate_queue"), _overlap_message(current, other))
 
 
 def _live_range(current: Range) -> _LiveRange:
     """Return an allocated range in the form in which live ranges are sorted."""
-    return current.memory, current.start, current.end, current.queue.name
+    return current.memory, current.start, current.end, current.queue.name, current.index
 
 
 def _ranges_of(ctx: Context, names: Iterable[str]) -> Iterator[Range]:
@@ -312,8 +317,9 @@ def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:
         device = ctx.ops[queue.input].target_device
     else:
         device = queue.target_device
-    for buffer in queue.buffers:
-        yield Range((queue.loc, device, buffer.channel), buffer.address, buffer.address + size, queue)
+    for index, buffer in enumerate(queue.buffers):
+        memory = (queue.loc, device, buffer.channel)
+        yield Range(memory=memory, start=buffer.address, end=buffer.address + size, queue=queue, index=index)
 
 
 def l1_bytes(op: Op, alignment: int) -> int:

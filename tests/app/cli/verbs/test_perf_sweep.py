@@ -34,6 +34,8 @@ def test_points_are_the_product_and_equal_single_calls(tmp_path, capsys):
         one = model(ATTENTION, what_if={"clock": float(row["clock"]), "dram_gbps": float(row["dram_gbps"])})
         assert float(row["cycles"]) == one.cycles
         assert float(row["inputs_per_second"]) == one.inputs_per_second
+        assert row["steady_inputs_per_second"] == row["inputs_per_second"]
+        assert row["steady_cycles_per_input"] == row["cycles_per_input"]
         assert float(row["overall_inputs_per_second"]) == one.overall_inputs_per_second
         assert float(row["overall_seconds"]) == one.overall_seconds
     written = json.loads((tmp_path / "s.json").read_text())
