@@ -40,9 +40,12 @@ class FigureChange:
     @property
     def difference(self) -> float:
         """The cycles after less those before; of a link that one run does not list the least difference."""
-        unlisted = self.unlisted_at_most or 0.0
-        before = unlisted if self.before is None else self.before
-        after = unlisted if self.after is None else self.after
+        before = self.before
+        after = self.after
+        if before is None:
+            before = self.unlisted_at_most or 0.0
+        if after is None:
+            after = self.unlisted_at_most or 0.0
         return after - before
 
     def figures(self) -> tuple[str, str, str, str]:
@@ -50,11 +53,11 @@ class FigureChange:
         that a run does not list."""
         before, after, difference, percent = _figure_cells(self.before, self.after)
         if self.unlisted_at_most is not None:
-            most = f"<= {whole(self.unlisted_at_most)}"
+            bound = f"<= {whole(self.unlisted_at_most)}"
             if self.before is None:
-                before = most
+                before = bound
             else:
-                after = most
+                after = bound
         return before, after, difference, percent
 
 
@@ -479,7 +482,6 @@ def _unit_changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, 
     """Yield the units whose cycles differ by more than rounding and, with None for a side, those that only one of
     both has. The mappings hold cycles by kind and name (`_unit_cycles`). A link that one run does not list, and that
     may work as long there, is left out."""
-    least_listed = {id(units): _least_listed_link(units) for units in (old, new)}
     for kind, name in dict.fromkeys([*new, *old]):
         before = old.get((kind, name))
         after = new.get((kind, name))
@@ -487,9 +489,13 @@ def _unit_changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, 
             if abs(after - before) > _SAME * max(abs(before), abs(after)):
                 yield FigureChange(kind, name, before, after)
             continue
-        most = least_listed[id(old if before is None else new)] if kind == "link" else None
-        if most is None or most < (before or after or 0.0):
-            yield FigureChange(kind, name, before, after, most)
+        bound = None
+        if kind == "link" and before is None:
+            bound = _least_listed_link(old)
+        elif kind == "link":
+            bound = _least_listed_link(new)
+        if bound is None or bound < (before or after or 0.0):
+            yield FigureChange(kind=kind, name=name, before=before, after=after, unlisted_at_most=bound)
 
 
 def _least_listed_link(units: Mapping[tuple[str, str], float]) -> float | None:

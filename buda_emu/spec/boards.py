@@ -141,17 +141,25 @@ def _split_name(name: str) -> tuple[str, int]:
     number that is not possible."""
     word, _, count = name.lower().partition("x")
     if word not in BOARDS or (count and not count.isdecimal()) or name.lower().endswith("x"):
-        of_arch = [board.name for board in BOARDS.values() if board.arch.startswith(word)]
-        hint = near(word, BOARDS)
-        if word and of_arch:
-            hint = f"{word} is an architecture; boards with it: {', '.join(of_arch)}"
-        if hint:
-            hint = f" ({hint})"
-        raise HostError(f"no board {name!r}{hint}; boards: {', '.join(BOARDS)}, or several in a row such as n150x4")
+        raise HostError(
+            f"no board {name!r}{_board_hint(word)}; boards: {', '.join(BOARDS)}, or several in a row such as n150x4"
+        )
     number = int(count or 1)
     if not 1 <= number <= MOST:
         raise HostError(f"board {name!r}: {number} boards; 1 to {MOST} are possible")
     return word, number
+
+
+def _board_hint(word: str) -> str:
+    """Return in parentheses the boards of the architecture that a word names, else the board that was probably meant;
+    "" if there is none."""
+    hint = near(word, BOARDS)
+    of_arch = [board.name for board in BOARDS.values() if word and board.arch.startswith(word)]
+    if of_arch:
+        hint = f"{word} is an architecture; boards with it: {', '.join(of_arch)}"
+    if hint:
+        hint = f" ({hint})"
+    return hint
 
 
 def board(name: str) -> Board:

@@ -68,7 +68,7 @@ REFUSALS: Final[Mapping[str, str]] = {
 NOT_CHECKED: Final = frozenset(("V057", "V073", "V075", "V153", "V157", "V163"))
 """Rules that nothing can break, or that cannot be checked from a netlist alone; the text of each gives the reason."""
 
-BOOK: Final = RuleBook("netlist", "V", STAGES, REFUSALS, NOT_CHECKED)
+BOOK: Final = RuleBook("netlist", "V", stages=STAGES, refusals=REFUSALS, unchecked=NOT_CHECKED)
 for _id in sorted(DECLARED):
     BOOK.add(DECLARED[_id])
 

@@ -51,7 +51,9 @@ def _unsplit_op_lines(advice: Advice) -> Iterator[str]:
     """Yield a sentence for each op that bounds its epoch while cores are free."""
     for entry in advice.found.unsplit:
         epoch = " + ".join(entry.graphs)
-        cores = "one core" if entry.cores == 1 else f"{entry.cores} cores"
+        cores = f"{entry.cores} cores"
+        if entry.cores == 1:
+            cores = "one core"
         yield from prose(f"op {entry.op} bounds {epoch} on {cores} while cores are free: {entry.reason}")
 
 

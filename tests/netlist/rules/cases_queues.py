@@ -42,7 +42,7 @@ CASES = (
         "V015",
         b.COPY,
         (("a", "grid_size: [1", "grid_size: [2"),),
-        "[0, 0x10100000]",
+        "[[0, 0x10100000]]",
         near=(("a", "t: 1", "grid_size: [1, 1], t: 1"),),
     ),
     Case("V015", b.COPY, (("a", "loc: dram", "loc: DRAM"),), "DRAM"),

@@ -103,12 +103,19 @@ def placement_hints(placement: Placement) -> Iterator[str]:
 
 def _idle_chip_lines(args: argparse.Namespace, placement: Placement) -> Iterator[str]:
     """Yield the sentence on the chips of the command line that the placement leaves without an op."""
-    chips = chips_of(args.chips or (board(args.board).chips if args.board else 1), placement.target.arch.name)
-    count = chips if isinstance(chips, int) else len(chips.ids)
+    count = 1
+    if args.chips is not None:
+        chips = chips_of(args.chips, placement.target.arch.name)
+        count = chips if isinstance(chips, int) else len(chips.ids)
+    elif args.board:
+        count = board(args.board).chips
     if placement.chips < count:
+        verb = "has"
+        if placement.chips > 1:
+            verb = "have"
         yield from prose(
-            f"{placement.chips} of {plural(count, 'chip')} {'has' if placement.chips == 1 else 'have'} ops: the model "
-            "was neither cut nor copied over the others; --explain says what was tried"
+            f"{placement.chips} of {plural(count, 'chip')} {verb} ops: the model was neither cut nor copied over the "
+            "others; --explain says what was tried"
         )
 
 
