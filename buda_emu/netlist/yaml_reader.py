@@ -5,6 +5,7 @@ duplicate keys stay, and an alias is the same node object as its anchor (NETLIST
 `<<` is a key like any other.
 """
 
+import os
 import re
 from collections.abc import Callable
 from os import PathLike
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.support.checker.diagnostic import Diagnostic
-from buda_emu.support.files import looks_like_archive
+from buda_emu.support.files import is_model, looks_like_archive
 
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
@@ -61,8 +62,8 @@ class UnreadableError(Exception):
 
 
 def read_bytes(path: StrPath) -> bytes:
-    """Return the bytes of a netlist file. Raises UnreadableError if it cannot be read, is an archive or is too
-    large."""
+    """Return the bytes of a netlist file. Raises UnreadableError if it cannot be read, is a model or an archive, or is
+    too large."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than reading a netlist
             data = file.read(MAX_BYTES + 1)
@@ -74,6 +75,10 @@ def read_bytes(path: StrPath) -> bytes:
         raise UnreadableError(f"{NOT_READ}: {error.strerror or error}") from None
     except ValueError:  # a NUL character in the path
         raise UnreadableError("this is not the name of a file") from None
+    if is_model(os.fspath(path)):
+        raise UnreadableError(
+            "this is a model, not a netlist: `buda-emu compile` makes a netlist of it, in Python buda_emu.compile"
+        )
     if looks_like_archive(data):
         raise UnreadableError(
             "this is an archive, not a netlist; device images (*.tti) go to run, check, test, perf, numerics, advise, "

@@ -245,10 +245,10 @@ def _keep_pipes(words: Sequence[str], documents: Iterable[str]) -> None:
 
 
 def _positional_values(parser: ExampleParser, args: Namespace) -> Iterator[str]:
-    """Yield as text the values of all positional arguments, among which are the names of documents."""
-    names: set[str] = set()
+    """Yield as text the values of all positional arguments, among which are the names of documents, in their order."""
+    names: dict[str, None] = {}
     for leaf in parser.leaves():
-        names.update(action.dest for action in leaf.arguments if not action.option_strings)
+        names.update(dict.fromkeys(action.dest for action in leaf.arguments if not action.option_strings))
     for name in names:
         value: Any = getattr(args, name, None)
         yield from map(str, as_list(value))

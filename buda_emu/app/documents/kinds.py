@@ -36,6 +36,7 @@ else:
 _HEAD = 1 << 16  # bytes at the beginning of a file that are read to recognise it
 _GZIP = b"\x1f\x8b"
 _OTHER_STAGE = re.compile(rb'\s*(?:\{\s*"|\[\w+, \{)')
+_MLIR = re.compile(rb"^[ \t]*(?:func\.func\s[^\n]*@|module\s+(?:@\w+|attributes\b|\{)|#\w+ = affine_map<)", re.MULTILINE)
 _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
 
 
@@ -52,7 +53,7 @@ class Kind:
     architectures that a check may ask for.
 
     `commands` is for messages: where a verb for netlists gets a FILE of this kind, the message names the command that
-    serves it instead. The keys are verbs; "" stands for all that have no key. `other_stage`, written `module:name`, is
+    serves it instead, where OTHER is the second file. The keys are verbs; "" stands for all that have no key. `other_stage`, written `module:name`, is
     a function of the first bytes, or of all bytes for a kind with `holds`. It recognises files of the other stages of
     the kind's tool chain, and returns an object with `words` and `advice`, or None.
 
@@ -106,8 +107,8 @@ def _import_object(place: str) -> Any:
 
 def _is_image(head: bytes, name: str) -> bool:
     """Return whether a file is a device image, by its name's ending or because it begins as a tar or zip does. `head`
-    are its first bytes."""
-    return name.endswith(".tti") or looks_like_archive(head)
+    are its first bytes. Models are archives, too: the reader of netlists says what they are."""
+    return name.endswith(".tti") or (looks_like_archive(head) and not is_model(name))
 
 
 def _has_image_name(_first_bytes: bytes, name: str) -> bool:
@@ -136,7 +137,13 @@ def _is_package(head: bytes, name: str) -> bool:
     return head[4:8] in (b"DWN1", b"TFL3") or name.endswith(".tflite")
 
 
-def _is_vpux(_first_bytes: bytes, name: str) -> bool:
+def _is_vpux(first_bytes: bytes, name: str) -> bool:
+    """Return whether the name ends as that of an MLIR text, or a line of the file's first bytes begins as only MLIR
+    does."""
+    return _has_vpux_name(first_bytes, name) or _MLIR.search(first_bytes) is not None
+
+
+def _has_vpux_name(_first_bytes: bytes, name: str) -> bool:
     """Return whether the name ends as that of an MLIR text; the contents do not count."""
     return name.endswith(".mlir")
 
@@ -193,6 +200,7 @@ VPUX = Kind(
     name="vpux",
     words="VPUX program",
     known_by=_is_vpux,
+    in_folders=_has_vpux_name,
     module="buda_emu.foreign.vpux.document",
     book="buda_emu.foreign.vpux.rules:BOOK",
     prefix="X",
@@ -265,7 +273,8 @@ def kind_of(path: str) -> Kind:
 def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -> None:
     """Raise HostError for the first file that is neither a netlist nor an image; the message names the command that
     serves it instead of `verb`. Paths that are not files are skipped, and so are models, with `models`."""
-    for path in paths:
+    names = list(paths)
+    for path in names:
         name = path.lower()
         if name.endswith(".tti") or not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
             continue
@@ -275,7 +284,8 @@ def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -
             raise HostError(f"{path} is a model, not a netlist: `buda-emu compile {path}` makes a netlist of it")
         kind = kind_of(path)
         if kind not in (NETLIST, IMAGE):
-            raise HostError(_describe_other_kind(kind, verb, path))
+            beside = next((name for name in names if name != path), "OTHER")
+            raise HostError(_describe_other_kind(kind, verb, path, beside=beside))
 
 
 def require_kind(verb: str, below: str, paths: Iterable[str]) -> None:
@@ -326,9 +336,11 @@ def _with_article(words: str) -> str:
     return f"a {words}"
 
 
-def _describe_other_kind(kind: Kind, verb: str, path: str, expected: str = "a netlist") -> str:
+def _describe_other_kind(
+    kind: Kind, verb: str, path: str, expected: str = "a netlist", *, beside: str = "OTHER"
+) -> str:
     """Return the message for a file of another kind than `expected`: what it is, and which command serves it in place
-    of `verb`."""
+    of `verb`. `beside` is the file that the command line names beside it, for a command that takes two."""
     stage = stage_of(kind, path)
     if stage is not None:
         command = dict(kind.commands)[""].replace("FILE", kind.words.split()[-1].upper())
@@ -336,7 +348,9 @@ def _describe_other_kind(kind: Kind, verb: str, path: str, expected: str = "a ne
     commands = {"check": "check FILE", **dict(kind.commands)}
     general = "run FILE" if kind in (NETLIST, IMAGE) else "info FILE"
     command = commands.get(verb) or commands.get("", general)
-    return f"{path} is {_with_article(kind.words)}, not {expected}: `buda-emu {command.replace('FILE', path)}`"
+    names = {"FILE": path, "OTHER": beside}
+    command = " ".join(names.get(word, word) for word in command.split(" "))
+    return f"{path} is {_with_article(kind.words)}, not {expected}: `buda-emu {command}`"
 
 
 def files_below(

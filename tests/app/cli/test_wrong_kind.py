@@ -1,12 +1,13 @@
 """A verb for netlists that is given a file of another kind says what the file is and which command serves it."""
 
 import re
+import zipfile
 
 import numpy as np
 import pytest
 
 from buda_emu.app.cli.main import VERBS, build_parser, main
-from buda_emu.app.documents.kinds import KINDS, kind_of, require_netlists
+from buda_emu.app.documents.kinds import KINDS, files_below, kind_of, require_netlists
 from buda_emu.foreign.darwinn.container import CUSTOM_CODE
 from buda_emu.support.errors import HostError
 
@@ -58,6 +59,37 @@ def test_a_model_is_compiled(tmp_path, name):
     path.write_bytes(np.arange(100, dtype=np.uint8).tobytes())
     with pytest.raises(HostError, match=r"is a model, not a netlist: `buda-emu compile .* makes a netlist of it"):
         require_netlists("run", [str(path)])
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "model.pt2"])
+def test_a_check_of_a_model_says_so(tmp_path, name, capsys):
+    """A .pt2 is an archive as an image is, and an .onnx binary: neither is read as what it is not."""
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/data/weights/weight_0", "0")
+    assert main(["check", str(path)]) == 2
+    said = capsys.readouterr().out
+    assert f"{path}:1:1: error[V000]: this is a model, not a netlist: `buda-emu compile` makes a netlist of it" in said
+
+
+def test_a_comparison_names_both_files(root, tmp_path, capsys):
+    first = root / "examples/gemini/halo.json"
+    second = tmp_path / "second.json"
+    second.write_bytes(first.read_bytes())
+    assert main(["diff", str(first), str(second)]) == 2
+    assert capsys.readouterr().err.endswith(f"not a netlist: `buda-emu gemini diff {first} {second}`\n")
+
+
+def test_mlir_text_is_recognised_by_its_content(root, tmp_path, capsys):
+    path = tmp_path / "dump.txt"
+    path.write_bytes((root / "examples/vpux/clamp.mlir").read_bytes())
+    assert main(["check", str(path)]) == 0
+    assert main(["run", str(path)]) == 2
+    assert capsys.readouterr().err == f"buda-emu: {path} is a VPUX program, not a netlist: `buda-emu vpux run {path}`\n"
+    # A search of folders takes the name: a page of docs may quote such a text.
+    assert files_below([str(root / "examples/vpux"), str(path)]) == [*files_below([str(root / "examples/vpux")]), str(path)]
+    with pytest.raises(HostError, match="no document that can be checked in this folder"):
+        files_below([str(tmp_path)])
 
 
 def test_netlists_images_folders_and_what_is_not_there_pass(root, tmp_path):
