@@ -95,9 +95,21 @@ class ModelComparison:
     outputs: tuple[Difference, ...]
     layers: tuple[Difference, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def output_rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each output (`pandas.DataFrame(found.output_rows)`)."""
+        return [asdict(output) for output in self.outputs]
+
+    @property
+    def layer_rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each layer."""
+        return [asdict(layer) for layer in self.layers]
+
+    def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON-compatible data with its schema version."""
         return {"schema_version": RESULT_VERSION, **asdict(self)}
+
+    as_json = to_json  # its name in 0.1.0
 
     @property
     def _title(self) -> str:
@@ -286,9 +298,27 @@ class ModelNumerics:
         """Return the `count` layers with the largest errors of their own."""
         return tuple(sorted(self.layers, key=lambda layer: -layer.own)[:count])
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each layer (`pandas.DataFrame(found.rows)`): its name, the error and correlation of its
+        result in the whole run, and the op that adds the largest error by itself, with this error and its cause."""
+        return [
+            {
+                "layer": layer.layer,
+                "run_error": layer.error,
+                "run_pcc": layer.pcc,
+                "own_error": layer.own,
+                "op": layer.worst.name,
+                "cause": layer.worst.cause,
+            }
+            for layer in self.layers
+        ]
+
+    def to_json(self) -> dict[str, Any]:
         """Return the figures as JSON-compatible data with their schema version."""
         return {"schema_version": RESULT_VERSION, **asdict(self)}
+
+    as_json = to_json  # its name in 0.1.0
 
     def _repairs(self) -> list[str]:
         """Return the sentences about repairs of the worst layers."""
@@ -633,7 +663,7 @@ class CompiledModel:
     def __repr__(self) -> str:
         ops = plural(len(self.placement.ops), "op")
         epochs = plural(self.placement.epochs, "epoch")
-        return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
+        return f"{type(self).__name__}({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
 
     def _repr_html_(self) -> str:
         """Return the model's summary and the picture of its grid for a notebook."""

@@ -58,7 +58,9 @@ def test_compare_gives_outputs_and_layers(compiled):
     assert [item.name for item in found.outputs] == ["y"]
     assert [item.name for item in found.layers] == ["act", "down", "probabilities"]
     assert all(item.pcc is not None and item.pcc > 0.99999 for item in (*found.outputs, *found.layers))
-    assert json.loads(json.dumps(found.as_json()))["schema_version"] == 1
+    assert json.loads(json.dumps(found.to_json()))["schema_version"] == 1
+    assert [row["name"] for row in found.output_rows] == ["y"]
+    assert [row["name"] for row in found.layer_rows] == ["act", "down", "probabilities"]
     assert "probabilities  2x7" in str(found)
 
 
@@ -91,7 +93,9 @@ def test_numerics_are_told_by_layer(compiled):
     assert all(layer.own >= 0 and layer.worst in layer.ops for layer in found.layers)
     assert found.worst(1)[0].own == max(layer.own for layer in found.layers) > 0
     assert "main cause" in str(found)
-    assert json.loads(json.dumps(found.as_json()))["layers"][0]["layer"] == "act"
+    assert json.loads(json.dumps(found.to_json()))["layers"][0]["layer"] == "act"
+    assert [row["layer"] for row in found.rows] == ["act", "down", "probabilities"]
+    assert [row["own_error"] for row in found.rows] == [layer.own for layer in found.layers]
 
 
 def test_numerics_of_one_op(compiled):

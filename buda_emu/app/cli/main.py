@@ -88,6 +88,8 @@ _OF_NETLISTS: Sequence[str] = (
     "run", "test", "debug", "numerics", "perf", "advise", "graph", "route", "faults", "reduce", "pack", "fmt", "diff",
 )  # fmt: skip
 """Verbs that take netlists and images, and no document of another kind."""
+_WITH_VALUES = ("run", "test", "debug", "numerics", "faults")
+"""Those that compute with parameters, and make up what they are not given."""
 _ARGUMENTS_OF_KINDS = {kind.verb: f"{kind.command}.arguments" for kind in KINDS if kind.verb}
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 _INSTEAD: Mapping[tuple[str, str], str] = {
@@ -216,6 +218,8 @@ def _run_verb(words: Sequence[str]) -> int:
         require_kind(verb, _word_below(words, verb), _positional_values(parser, args))
     if verb in _OF_NETLISTS:
         require_netlists(verb, _positional_values(parser, args), models=bool(getattr(args, "sweep", ())))
+    if verb in _WITH_VALUES:
+        _complain_of_missing_parameters(verb, _positional_values(parser, args))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
     _require_result_files(args)
@@ -252,6 +256,20 @@ def _positional_values(parser: ExampleParser, args: Namespace) -> Iterator[str]:
     for name in names:
         value: Any = getattr(args, name, None)
         yield from map(str, as_list(value))
+
+
+def _complain_of_missing_parameters(verb: str, names: Iterable[str]) -> None:
+    """Print a note for each netlist of a compiled model whose parameters are in the image beside it: without them, a
+    verb that computes values makes them up."""
+    from buda_emu.emulator.image.opened import image_beside  # most verbs have nothing for it
+
+    for name in names:
+        image = image_beside(name)
+        if image is not None:
+            complain(
+                f"buda-emu: {name} is the netlist of {image}, which also holds its parameters and the names of the "
+                f"model's inputs; here they are made up: `buda-emu {verb} {image}`"
+            )
 
 
 def _require_result_files(args: Namespace) -> None:

@@ -148,6 +148,21 @@ def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[
 
 def _netlist(archive: Archive, metadata: DeviceMetadata, check_netlist: NetlistCheck = check_bytes) -> NetlistResult:
     """Check the netlist inside, for the image's architecture. Raises ImageError where the archive has none."""
-    member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
+    member = _netlist_member(metadata)
     data = archive.read(member, MAX_BYTES)
     return check_netlist(data, f"{archive.place.archive}!{member}", metadata.arch)
+
+
+def _netlist_member(metadata: DeviceMetadata) -> str:
+    """Return the name of the member that is the netlist."""
+    return f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
+
+
+def holds_netlist(path: StrPath, netlist: bytes) -> bool:
+    """Return whether an image holds these bytes as its netlist. False for an image that cannot be read."""
+    try:
+        archive = open_archive(path, LIMITS)
+        metadata, _ = _content(archive, LIMITS)
+        return archive.read(_netlist_member(metadata), MAX_BYTES) == netlist
+    except (ImageError, OSError):
+        return False

@@ -1,11 +1,13 @@
 """Opens a file that can be run: a netlist, or a device image with its netlist and its initial tensors."""
 
 from os import PathLike, fspath
+from os.path import isfile, splitext
 from typing import TYPE_CHECKING
 
 from buda_emu.netlist import load as netlists
 from buda_emu.netlist.load import NetlistResult
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:  # most files are netlists, which need nothing of it
@@ -49,6 +51,23 @@ def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, all
 def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
     """Load the netlist alone, without looking at tensors. Raises as `open_file`."""
     return open_file(path, arch, cache=cache, allow_pickle=True).netlist
+
+
+def image_beside(path: StrPath) -> str | None:
+    """Return the image that has the name of a netlist's file, lies beside it and holds the same netlist, such as
+    model.tti beside the model.yaml of a compiled model; None where there is none. Nothing is checked."""
+    base, suffix = splitext(fspath(path))
+    image = base + SUFFIX
+    if suffix.lower() not in netlists.YAML_SUFFIXES or not isfile(image):
+        return None
+    from buda_emu.emulator.image.load import holds_netlist
+
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - names are shown as they were given
+            netlist = file.read(MAX_BYTES + 1)
+    except OSError:
+        return None
+    return image if holds_netlist(image, netlist) else None
 
 
 def holds_model(path: StrPath) -> bool:

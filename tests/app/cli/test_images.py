@@ -7,7 +7,8 @@ import pytest
 
 import buda_emu as be
 from buda_emu.app.cli.main import main
-from buda_emu.testing.verify.runs.collect import Case, Settings
+from buda_emu.emulator.image.opened import image_beside
+from buda_emu.testing.verify.runs.collect import Case, Settings, collect
 from buda_emu.testing.verify.runs.run_all import by_content
 from buda_emu.testing.verify.runs.run_case import run_case
 
@@ -53,6 +54,30 @@ def test_made_up_inputs_are_the_models(model, tmp_path):
     assert y.shape == (9, 7)
     np.testing.assert_allclose(y.sum(1), 1, rtol=1e-5)
     assert len(np.unique(y, axis=0)) == 9
+
+
+def test_a_netlist_beside_its_image_is_told_from_it(model, tmp_path, capsys):
+    """Without its parameters the netlist of a compiled model computes with made-up numbers, and a softmax over the
+    padding of a tile is then no softmax: whoever meets the file alone is told where they are."""
+    netlist, image = model / "model.yaml", model / "model.tti"
+    assert image_beside(netlist) == str(image)
+    assert collect([str(model)]) == [str(image)]
+    assert command("run", netlist, "-q") == 0
+    assert f"{netlist} is the netlist of {image}, which also holds its parameters" in capsys.readouterr().err
+    assert command("perf", netlist, "-q") == 0
+    assert capsys.readouterr().err == ""
+
+    other = tmp_path / "model.yaml"
+    other.write_text(netlist.read_text())
+    assert image_beside(other) is None
+    beside = tmp_path / "model.tti"
+    beside.write_bytes(b"damaged")
+    assert image_beside(other) is None
+    beside.write_bytes(image.read_bytes())
+    assert image_beside(other) == str(beside)
+    other.write_text(f"# edited\n{netlist.read_text()}")
+    assert image_beside(other) is None
+    assert collect([str(tmp_path)]) == [str(other)]
 
 
 @pytest.mark.parametrize("form", ["times the first dimension", "a dimension in front", "folder", "rounds"])

@@ -10,6 +10,7 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from buda_emu.emulator.image.opened import image_beside
 from buda_emu.emulator.options import Machine
 from buda_emu.netlist.load import looks_like_netlist, may_be_cut_off
 from buda_emu.spec.precision import Precision
@@ -31,9 +32,9 @@ Selects = Callable[[str], bool]
 
 def collect(paths: Iterable[str], on_left_out: Callable[[str], object] = lambda _path: None) -> list[str]:
     """Return the netlist files that the paths stand for, in the order of the paths, a folder's by name, each once. A
-    folder stands for the YAML files below it that have sections of a netlist; a file or a pattern for the files of this
-    name. `on_left_out` gets each file of a folder that may be what is left of a netlist. Raises HostError for a path
-    without files."""
+    folder stands for the YAML files below it that have sections of a netlist, or for the image beside such a file that
+    holds the same netlist, with its parameters; a file or a pattern for the files of this name. `on_left_out` gets each
+    file of a folder that may be what is left of a netlist. Raises HostError for a path without files."""
     collected: dict[str, None] = {}
     for path in paths:
         files = list(_files_of_path(path, on_left_out))
@@ -58,7 +59,7 @@ def _files_of_path(path: str, on_left_out: Callable[[str], object]) -> Iterator[
             for name in sorted(names):
                 file = os.path.join(folder, name)  # noqa: PTH118
                 if looks_like_netlist(file):
-                    yield file
+                    yield image_beside(file) or file
                 elif may_be_cut_off(file):
                     on_left_out(file)
     elif os.path.exists(path):  # noqa: PTH110
