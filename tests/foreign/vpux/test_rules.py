@@ -30,6 +30,10 @@ BOUNDED = f"!VPUIP.BoundedBuffer<data={CMX}, dynamic_shape=memref<4xsi32, [@CMX_
 DISTRIBUTED = '!VPUIP.DistributedBuffer<1x16x4x8xf16, #NHWC, @CMX_NN, {mode = "DUPLICATED", num_clusters = 2 : i64}>'
 CACHE = "func.func private @flush({}) attributes {{VPU.task_type = @CACHE_FLUSH}}\n"
 
+HALF = "memref<1x16x4x4xf16, [@CMX_NN, 0]>"
+OTHER_TYPES = [CMX.replace("x4x8x", "x8x4x"), CMX.replace("f16", "i16"), CMX.replace(", 0]", ", 1]"), DDR]
+"""Types that %in is not defined with: of another shape, of other elements, in other memory."""
+
 
 def body(*statements: str) -> str:
     return module(function("\n".join([*statements])))
@@ -45,7 +49,7 @@ def shapes(extra: str, count: int = 0, side: str = "Input") -> str:
         operands = ", ".join(f"%s{n} : memref<4xsi32, [@CMX_NN, 0]>" for n in range(count))
         made = made.replace(" on tile 0", f" dynamic{side}Shapes({operands}) on tile 0", 1)
     buffers = [buffer(f"%s{n}", 4096 + 64 * n, "memref<4xsi32, [@CMX_NN, 0]>") for n in range(count)]
-    return body(BUFFERS, *buffers, BARRIERS, task(made, "%b0", "%b1"))
+    return body(BUFFERS, *buffers, BARRIERS, LOAD, task(made, "%b0", "%b1"))
 
 
 def many(count: int) -> str:
@@ -123,7 +127,7 @@ REFUSED = {
     "X021": [shapes("dynamicOutputShapesMap = array<i32: 0, -1>", 1, "Output")],
     "X022": [shapes("dynamicInputShapesMap = array<i32: -1>", 1), shapes("dynamicInputShapesMap = array<i32: 0>")],
     "X023": [body(BUFFERS, task(dma("%arg0", "%in") + "\n" + dma("%arg0", "%out"))), body("VPURT.Task {\n}")],
-    "X024": [body(BUFFERS, task(dma("%arg0", "%in", target_type="memref<1x16x4x4xf16, [@CMX_NN, 0]>")))],
+    "X024": [body(buffer("%half", 0, HALF), task(dma("%arg0", "%half", target_type=HALF)))],
     "X025": [body(task(dma("%arg0", "%arg1", target_type=DDR).replace("NNDMA", "ConvertDMA")))],
     "X026": [body(task(dma("%arg0", "%arg1", target_type=DDR).replace("NNDMA", "SyncDMA")))],
     "X027": [
@@ -174,6 +178,10 @@ REFUSED = {
         body(
             BUFFERS, BARRIERS, LOAD, task(kernel([("%in", CMX)], [("%out", CMX)], "[-1.0, 2.5]"), "%b1", "%b1"), STORE
         ),
+    ],
+    "X050": [body(BUFFERS, BARRIERS, task(dma("%arg0", "%in")), CLAMP, STORE)],
+    "X051": [
+        body(BUFFERS, BARRIERS, LOAD.replace(f"%in : {CMX}", f"%in : {other}"), CLAMP, STORE) for other in OTHER_TYPES
     ],
     "X048": [body('%v = "VPUIP.NNDMAX"(%arg0) : (memref<4xf16>) -> memref<4xf16>')],
 }
@@ -249,7 +257,7 @@ def test_a_split_that_cannot_be_read_leaves_the_others() -> None:
 
 
 def test_findings_name_split_and_function_and_show_the_line() -> None:
-    (found,) = document(CLAMP.join([NETWORK, ""]).replace(CLAMP, "") + "\n// -----\n" + body(barrier("%q", 99))).check()
+    (found,) = document(NETWORK + "\n// -----\n" + body(barrier("%q", 99))).check()
     assert (found.split, found.function) == (1, "main")
     assert "ConfigureBarrier<99>" in found.source_line
     assert STORE

@@ -70,7 +70,7 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
         evaluator = ReferenceEvaluator(copy, new_ops=[_make_bounded_loop()])
     except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
         if not defs.has(node.op_type, node.domain):
-            raise NotSupportedError("ONNX has no such operator") from None
+            raise NotSupportedError(_without_definition(node)) from None
         raise NotSupportedError(f"onnx's evaluator: {error}") from None
     inputs = {
         entry.name: helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type) for entry in model.graph.input
@@ -89,6 +89,15 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
             raise NotSupportedError(f"onnx's evaluator: {error}") from error
 
     return run
+
+
+def _without_definition(node: onnx.NodeProto) -> str:
+    """Return why an operator that the ONNX standard does not define is refused, and what to do about one that
+    onnxruntime writes into models that it quantises."""
+    reason = "ONNX has no such operator"
+    if node.domain == "com.microsoft" and node.op_type.startswith(("Q", "DynamicQuantize", "MatMulInteger")):
+        reason += "; quantise in QDQ form instead: quantize_static(..., quant_format=QuantFormat.QDQ) of onnxruntime"
+    return reason
 
 
 class _LoopBudget:

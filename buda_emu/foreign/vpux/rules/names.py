@@ -1,8 +1,8 @@
-"""Rules on text that cannot be read, and on names that nothing defines."""
+"""Rules on text that cannot be read, on names that nothing defines, and on types of operands."""
 
 from collections.abc import Iterator
 
-from buda_emu.foreign.vpux.model import Op, Symbol, Use
+from buda_emu.foreign.vpux.model import Op, Symbol, Type, Use
 from buda_emu.foreign.vpux.program import Program, callee, split_symbol
 from buda_emu.foreign.vpux.rules.book import BOOK, finding
 from buda_emu.support.checker import Finding
@@ -56,6 +56,39 @@ def _check_values(program: Program, op: Op, names: list[str]) -> Iterator[Findin
     for use in op.uses():
         if use.value is None:
             yield finding(program, op, f"{use.name} is not defined", _suggest_name(use, names))
+
+
+@BOOK.rule(
+    "X051", "error", "a value is used with another type than it is defined with", stage="emulator", source="VPUX 3",
+    fix="write the type of its definition, or view the buffer as another one",
+)  # fmt: skip
+def check_types(program: Program) -> Iterator[Finding]:
+    """Report operands whose type is written otherwise than that of the value (X051); MLIR has one type for each value.
+    Runs of kernels are left out: X036 is about them."""
+    for op in program.ops:
+        if op.name == "VPUIP.SW.Kernel.run":
+            continue
+        for use in op.uses():
+            if use.value is None or use.written is None or use.value.type is None:
+                continue
+            difference = _difference(use.written, use.value.type)
+            if difference:
+                yield finding(program, op, f"{use.name} has another {difference} here than where it is defined")
+
+
+def _difference(written: Type, defined: Type) -> str:
+    """Return in a word how the type of an operand differs from that of its value; "" where it does not, and for the
+    kinds and memories of distributed buffers, whose parts a kernel may take one by one."""
+    if written.shape != defined.shape:
+        return "shape"
+    if written.element_name != defined.element_name:
+        return "type of elements"
+    if (written.order, written.strides) != (defined.order, defined.strides):
+        return "layout"
+    memory = written.space, written.space_index
+    if written.kind == defined.kind and memory != (defined.space, defined.space_index):
+        return "memory"
+    return ""
 
 
 def runtime_symbol(attributes: object) -> Symbol | None:

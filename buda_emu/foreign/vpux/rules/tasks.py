@@ -310,6 +310,18 @@ def check_circles(program: Program) -> Iterator[Finding]:
         yield finding(program, program.barriers[circle[0]].op, f"{', '.join(steps)}: these tasks never run")
 
 
+@BOOK.rule(
+    "X050", "warning", "a task waits for a barrier that no task updates", stage="emulator", source="VPUX 4, 7",
+    fix="let the task that it is to wait for update the barrier; a barrier without producers holds nothing back",
+)  # fmt: skip
+def check_producers(program: Program) -> Iterator[Finding]:
+    """Report a task that waits for a barrier without producers: it begins as if it did not wait (X050)."""
+    for barrier in program.barriers:
+        if barrier.consumers and not barrier.producers:
+            waiting = barrier.consumers[0]
+            yield finding(program, program.tasks[waiting].op, f"task {waiting} waits for {barrier.name}, which no task updates")
+
+
 def _find_circle(program: Program) -> list[int]:
     """Return the barriers of the first circle, each before one that a producer of it waits for; [] without any."""
     finished: set[int] = set()
