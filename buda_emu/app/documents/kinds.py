@@ -36,7 +36,9 @@ else:
 _HEAD = 1 << 16  # bytes at the beginning of a file that are read to recognise it
 _GZIP = b"\x1f\x8b"
 _OTHER_STAGE = re.compile(rb'\s*(?:\{\s*"|\[\w+, \{)')
-_MLIR = re.compile(rb"^[ \t]*(?:func\.func\s[^\n]*@|module\s+(?:@\w+|attributes\b|\{)|#\w+ = affine_map<)", re.MULTILINE)
+_MLIR = re.compile(
+    rb"^[ \t]*(?:func\.func\s[^\n]*@|module\s+(?:@\w+|attributes\b|\{)|#\w+ = affine_map<)", re.MULTILINE
+)
 _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
 
 
@@ -53,9 +55,10 @@ class Kind:
     architectures that a check may ask for.
 
     `commands` is for messages: where a verb for netlists gets a FILE of this kind, the message names the command that
-    serves it instead, where OTHER is the second file. The keys are verbs; "" stands for all that have no key. `other_stage`, written `module:name`, is
-    a function of the first bytes, or of all bytes for a kind with `holds`. It recognises files of the other stages of
-    the kind's tool chain, and returns an object with `words` and `advice`, or None.
+    serves it instead; OTHER is the second file of the command line. The keys are verbs; "" stands for all that have no
+    key. `other_stage`, written `module:name`, is a function of the first bytes, or of all bytes for a kind with
+    `holds`. It recognises files of the other stages of the kind's tool chain, and returns an object with `words` and
+    `advice`, or None.
 
     A kind with commands of its own names the package that has them in `command` (with the modules `arguments` and
     `schemas`), their verb, and the verb's line in the help.

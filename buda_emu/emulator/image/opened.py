@@ -1,7 +1,7 @@
 """Opens a file that can be run: a netlist, or a device image with its netlist and its initial tensors."""
 
 from os import PathLike, fspath
-from os.path import isfile, splitext
+from os.path import isfile
 from typing import TYPE_CHECKING
 
 from buda_emu.netlist import load as netlists
@@ -56,9 +56,9 @@ def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) ->
 def image_beside(path: StrPath) -> str | None:
     """Return the image that has the name of a netlist's file, lies beside it and holds the same netlist, such as
     model.tti beside the model.yaml of a compiled model; None where there is none. Nothing is checked."""
-    base, suffix = splitext(fspath(path))
-    image = base + SUFFIX
-    if suffix.lower() not in netlists.YAML_SUFFIXES or not isfile(image):
+    name: str = fspath(path)
+    image = name.rpartition(".")[0] + SUFFIX
+    if not name.lower().endswith(netlists.YAML_SUFFIXES) or not isfile(image):  # noqa: PTH113 - names stay as given
         return None
     from buda_emu.emulator.image.load import holds_netlist
 

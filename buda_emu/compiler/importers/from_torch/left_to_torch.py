@@ -31,7 +31,7 @@ def _tell_what_is_left(*_: object) -> None:
     _told.add(reason)
     hint = next((f" ({line.removeprefix(_HINT)})" for line in lines if line.startswith(_HINT)), "")
     _LOGGER.warning(
-        "torch.compile gives a function not to its backend but runs it in torch, or refuses it with fullgraph=True: %s%s",
+        "torch.compile: a function goes to no backend; torch runs it itself, or fullgraph=True refuses it: %s%s",
         reason,
         hint,
     )

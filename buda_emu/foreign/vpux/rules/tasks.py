@@ -319,7 +319,8 @@ def check_producers(program: Program) -> Iterator[Finding]:
     for barrier in program.barriers:
         if barrier.consumers and not barrier.producers:
             waiting = barrier.consumers[0]
-            yield finding(program, program.tasks[waiting].op, f"task {waiting} waits for {barrier.name}, which no task updates")
+            text = f"task {waiting} waits for {barrier.name}, which no task updates"
+            yield finding(program, program.tasks[waiting].op, text)
 
 
 def _find_circle(program: Program) -> list[int]:
