@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import chain
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from buda_emu.app.cli import findings
 from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
@@ -27,10 +27,16 @@ from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS, require_kind, require_netlists
 from buda_emu.support.errors import BudaError, DocumentError, Exit
 from buda_emu.support.files import keep_pipe, refuse_pipe
+from buda_emu.support.lazy import lazy
 from buda_emu.support.options import as_list
 from buda_emu.support.other_packages import package_at_fault
 from buda_emu.support.screen import clean_streams, printing_on, screen_of
 from buda_emu.support.version import __version__
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.image import opened
+else:
+    opened = lazy("buda_emu.emulator.image.opened")  # most verbs have nothing for it
 
 # One line for each verb, by the folder of the module that has EXAMPLE and add_arguments. What a verb does is `main` of
 # the module of its name in `cli.verbs`, imported when the verb is called; verbs in `about` have all three in one file.
@@ -261,10 +267,8 @@ def _positional_values(parser: ExampleParser, args: Namespace) -> Iterator[str]:
 def _complain_of_missing_parameters(verb: str, names: Iterable[str]) -> None:
     """Print a note for each netlist of a compiled model whose parameters are in the image beside it: without them, a
     verb that computes values makes them up."""
-    from buda_emu.emulator.image.opened import image_beside  # most verbs have nothing for it
-
     for name in names:
-        image = image_beside(name)
+        image = opened.image_beside(name)
         if image is not None:
             complain(
                 f"buda-emu: {name} is the netlist of {image}, which also holds its parameters and the names of the "

@@ -8,10 +8,14 @@ from buda_emu.netlist import load as netlists
 from buda_emu.netlist.load import NetlistResult
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import MAX_BYTES
+from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:  # most files are netlists, which need nothing of it
+    from buda_emu.emulator.image import load as images
     from buda_emu.emulator.image.device_image import DeviceImage
+else:
+    images = lazy("buda_emu.emulator.image.load")
 
 StrPath = str | PathLike[str]
 SUFFIX = ".tti"
@@ -60,14 +64,12 @@ def image_beside(path: StrPath) -> str | None:
     image = name.rpartition(".")[0] + SUFFIX
     if not name.lower().endswith(netlists.YAML_SUFFIXES) or not isfile(image):  # noqa: PTH113 - names stay as given
         return None
-    from buda_emu.emulator.image.load import holds_netlist
-
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - names are shown as they were given
             netlist = file.read(MAX_BYTES + 1)
     except OSError:
         return None
-    return image if holds_netlist(image, netlist) else None
+    return image if images.holds_netlist(image, netlist) else None
 
 
 def holds_model(path: StrPath) -> bool:

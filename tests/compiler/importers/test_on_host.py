@@ -458,3 +458,14 @@ def test_the_command_refuses_without_a_host(tmp_path, capsys):
     onnx.save(model(), tmp_path / "g.onnx")
     assert main(["compile", str(tmp_path / "g.onnx"), "--no-host"]) == 3
     assert "g: not supported: Det: 1 time" in capsys.readouterr().err
+
+
+def test_an_operator_of_onnxruntimes_quantisation_is_refused_with_the_form_that_compiles():
+    from onnx import TensorProto, helper
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.UINT8, [8, 8]) for name in "xy"]
+    node = helper.make_node("QGemm", ["x", "x", "x"], ["y"], name="q", domain="com.microsoft")
+    versions = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    quantised = helper.make_model(helper.make_graph([node], "g", ends[:1], ends[1:]), opset_imports=versions)
+    with pytest.raises(be.UnsupportedError, match=r"no such operator; quantise in QDQ form instead: quantize_static"):
+        be.compile_in_parts(quantised)
