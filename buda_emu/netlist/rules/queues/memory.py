@@ -203,7 +203,9 @@ def overlap_of_static(ctx: Context, _: Netlist) -> Findings:
         static = current.queue.name not in ctx.dynamic
         for other in (furthest_static, furthest if static else None):
             if other is not None and _collide(current, other):
-                yield Finding(item_mark(current.queue, current.queue.loc, current.index), _overlap_message(current, other))
+                yield Finding(
+                    item_mark(current.queue, current.queue.loc, current.index), _overlap_message(current, other)
+                )
                 break
         furthest = _furthest(furthest, current)
         if static:
