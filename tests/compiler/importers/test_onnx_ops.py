@@ -5,6 +5,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.parted import evaluate
+from buda_emu.support.errors import UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
@@ -372,3 +373,41 @@ def test_places_are_integers_for_what_reads_them(operator):
     places = (x if operator == "ArgMax" else -x).argmax(-1, keepdims=True)
     assert result.dtype == np.int64
     assert np.array_equal(result, places % 4)
+
+
+WHOLE = np.array([[2, 3, 5], [-2, 7, 1]])
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "others", "attrs"),
+    [
+        ("Pow", np.abs(WHOLE), {"p": np.array([1.5, 0.5, 2], np.float32)}, {}),
+        ("Pow", np.abs(WHOLE), {"p": np.array([3, 2, 4], np.float32)}, {}),
+        ("ReduceMean", WHOLE, {"axes": np.array([1])}, {}),
+        ("ReduceMean", -WHOLE.astype(np.int32), {}, {"keepdims": 0}),
+        ("ReduceL2", WHOLE.astype(np.int32), {"axes": np.array([0])}, {}),
+    ],
+)
+@pytest.mark.parametrize("held", [True, False])
+def test_results_of_integers_are_cut_towards_0(op, x, others, attrs, held):
+    """A fraction is cut off before anything else reads it."""
+    if op != "Pow" and not held:
+        pytest.skip("axes are constants")
+    nodes = [(op, ["x", *others], ["y"], attrs), ("Cast", ["y"], ["z"], {"to": TensorProto.FLOAT})]
+    inputs = {"x": x} if held else {"x": x, **others}
+    agrees(model(nodes, inputs, ["z"], others if held else {}), inputs, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("op", "others", "attrs"),
+    [
+        ("Resize", {"": np.zeros(0), "sizes": np.array([1, 1, 3, 4])}, {"mode": "linear"}),
+        ("ReduceLogSumExp", {}, {}),
+    ],
+)
+def test_fractions_of_integers_that_runtimes_convert_differently_are_refused(op, others, attrs):
+    x = np.arange(4, dtype=np.int32).reshape(1, 1, 2, 2)
+    names = ["x", "", "", "sizes"] if op == "Resize" else ["x"]
+    held = {name: array for name, array in others.items() if name}
+    with pytest.raises(UnsupportedError, match=f"{op} .*integers"):
+        be.compile(model([(op, names, ["y"], attrs)], {"x": x}, ["y"], held))

@@ -974,3 +974,22 @@ def test_the_first_of_very_many_elements_are_exact_and_equal_ones_keep_their_ord
         expected = torch.sort(x, dim=dim, descending=descending, stable=True)
         for array, tensor in zip(observed, expected, strict=True):
             assert np.array_equal(array, tensor.narrow(dim, 0, count))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: F.avg_pool2d(x.long(), 2),
+        lambda x: F.interpolate(x.to(torch.uint8), size=(5, 9), mode="bilinear"),
+        lambda x: F.interpolate(x.to(torch.uint8), size=(5, 9), mode="bilinear", antialias=True),
+    ],
+)
+def test_means_of_integers_are_refused(run):
+    with pytest.raises(UnsupportedError, match="a mean of integers"):
+        be.compile(Small(run), (torch.rand(1, 2, 6, 6) * 9,))
+
+
+def test_a_part_takes_the_element_type_of_what_it_replaces():
+    x = torch.arange(9)
+    part = torch.tensor([1.7, -1.7, 2.5, -0.5])
+    agrees(lambda x, part: torch.slice_scatter(x, part, 0, 2, 6).float() * 2, x, part)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.importers import special_values
 from buda_emu.compiler.importers.from_onnx.call import Call, is_float, onnx_op
@@ -64,12 +65,27 @@ def mod(call: Call) -> Node:
 
 @onnx_op("Pow")
 def pow_(call: Call) -> Node:
-    """`pow`; the result has the type of the base"""
+    """`pow`; the result has the type of the base, for integers towards 0"""
     x, y = align_operands(call)
     power = call.b.pow(x, y)
     if is_float(x):
         return power
+    if is_float(y) and not (y.op == "constant" and np.array_equal(y.value, np.trunc(y.value))):
+        return call.b.retype(_truncate_power(call.b, power), x.dtype)
     return call.b.retype(call.b.round(power), x.dtype)
+
+
+_POWER_ERROR = 4e-6
+"""The relative error of a computed power: a result that is closer to an integer counts as this integer."""
+
+
+def _truncate_power(b: Builder, power: Node) -> Node:
+    """Return a power of integers towards 0, as the frameworks convert it to an integer. A whole power that is computed
+    as slightly less than it is keeps its value."""
+    whole = b.round(power)
+    error = b.abs(b.subtract(power, whole))
+    is_whole = b.less_equal(error, b.multiply(b.abs(whole), _POWER_ERROR))
+    return b.where(is_whole, whole, b.truncate(power))
 
 
 @onnx_op("Max", "Min", "Sum", "Mean")

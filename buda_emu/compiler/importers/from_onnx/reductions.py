@@ -1,5 +1,6 @@
 """Handlers of ONNX reductions, norms and softmax."""
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -17,6 +18,10 @@ _REDUCE = {
     "ReduceProd": "reduce_product", "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2", "ReduceLogSum": "reduce_log_sum",
     "ReduceSumSquare": "reduce_sum_square", "ReduceLogSumExp": "reduce_log_sum_exp",
 }  # fmt: skip
+
+
+_FRACTIONAL = frozenset({"ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"})
+"""Reductions whose result of integers is no integer in general: it is cut towards 0."""
 
 
 @onnx_op(*_REDUCE, becomes=_REDUCE)
@@ -38,11 +43,25 @@ def reduce(call: Call) -> Node:
             return call.b.emit(_REDUCE[call.op], call[0], axes=(), keepdims=True)
         axes = None
     x = call[0]
+    if np.dtype(x.dtype).kind in "iu" and call.op in _FRACTIONAL:
+        return _mean_of_integers(call, x, axes, keepdims=keep)
     logical = x.dtype == "bool"
     result = call.b.emit(_REDUCE[call.op], x, axes=None if axes is None else tuple(axes), keepdims=keep)
     if logical and result.dtype != "bool":
         return call.b.retype(result, "bool")
     return result
+
+
+def _mean_of_integers(call: Call, x: Node, axes: Sequence[int] | None, *, keepdims: bool) -> Node:
+    """Return the mean of integers, towards 0: a sum and a whole quotient are exact. Raise NotSupportedError for roots
+    and logarithms, whose computed value may lie on the other side of an integer."""
+    if call.op != "ReduceMean":
+        raise call.refuse("of integers: cast them to a float")
+    rank = len(x.shape)
+    reduced = range(rank) if axes is None else {dim_of(axis, rank) for axis in axes}
+    count = prod(x.shape[dim] for dim in reduced)
+    total = call.b.reduce_sum(x, axes=None if axes is None else tuple(axes), keepdims=keepdims)
+    return call.b.retype(call.b.whole_quotient(total, call.b.constant(np.float32(count))), x.dtype)
 
 
 @onnx_op("ArgMax", "ArgMin")

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 from buda_emu.compiler.graph.builder import check_constant_size, check_index_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
+from buda_emu.compiler.importers.from_onnx.call import Call, is_float, onnx_op
 from buda_emu.compiler.importers.from_onnx.decided import Decision
 from buda_emu.compiler.importers.index_inputs import check_on_host, is_picked_by_host
 from buda_emu.compiler.importers.operators import (
@@ -408,6 +408,8 @@ def resize(call: Call) -> Node:
     rank = len(x.shape)
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
     sampling = _read_sampling(call)
+    if sampling.mode != "nearest" and not is_float(x):
+        raise call.refuse(f"{sampling.mode} between integers, which runtimes round or cut: cast them to a float")
     if _is_resize_11(call):
         call.constant(1, "roi")  # read, and refused where it is computed, whether or not it matters
     out, ratio = _result_sizes(call, x, axes)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
+from buda_emu.compiler.importers.from_torch.operators.elementwise import to_type
 from buda_emu.compiler.importers.operators import NotSupportedError
 
 
@@ -310,7 +311,8 @@ def select_scatter(b: Builder, x: Node, part: Node, dim: int, place: int) -> Nod
 
 
 def replace_along(b: Builder, x: Node, part: Node, dim: int, positions: NDArray[np.int64]) -> Node:
-    """Return x with the elements `positions` of a dimension replaced by those of `part`."""
+    """Return x with the elements `positions` of a dimension replaced by those of `part`, in the element type of x."""
+    part = to_type(b, part, x.dtype)
     base_index = np.arange(x.shape[dim])
     part_index = np.full(x.shape[dim], -1)
     base_index[positions] = -1

@@ -43,6 +43,12 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
     return {"kernel": kernel, "strides": strides, "pads": pad_pairs, "dilations": dilations, "out": tuple(out)}
 
 
+def _refuse_integers(x: Node) -> None:
+    """Raise NotSupportedError if means of the elements of x would be integers, which torch cuts or rounds."""
+    if np.dtype(x.dtype).kind in "iu":
+        raise NotSupportedError("a mean of integers: convert them to a float")
+
+
 def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) -> Node:
     """Run a pool, with a batch dimension of 1 around it if the operand has no batch dimension. `rank`: the number of
     spatial dimensions that the window covers."""
@@ -84,6 +90,7 @@ def _make_average_pool_handler(rank: int) -> Handler:
         divisor: int | None = None,
     ) -> Node:
         """`avg_pool`"""
+        _refuse_integers(x)
         options = pool_options(x, rank, kernel, list(stride), list(pad), [1], ceil)
         if divisor:
             options |= {"total": False, "divisor": float(divisor)}
@@ -247,6 +254,7 @@ def linear(
 
     `out`: the new sizes, None if torch was given scale factors; `align`: corners of both images coincide.
     """
+    _refuse_integers(x)
     factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_d, scales_h, scales_w][5 - len(x.shape) :])
     for dim, size, count, step in _resize_dims(x, out, factors):
         if size == count:  # torch copies, even where the scale factor is not exactly 1
@@ -279,6 +287,7 @@ def _declare_smooth_resize(
         scales_w: float | None = None,
     ) -> Node:
         """A matrix along each dimension: a kernel as wide as what becomes one pixel"""
+        _refuse_integers(x)
         for dim, count, factor in ((2, out[0], scales_h), (3, out[1], scales_w)):
             size = x.shape[dim]
             if not factor:
