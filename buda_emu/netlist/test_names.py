@@ -49,10 +49,12 @@ def key_findings(path: str, root: nodes.Mapping, *, strict: bool) -> list[Diagno
 
 
 def section_doubts(findings: Sequence[Diagnostic]) -> Iterator[str]:
-    """Yield a text for each finding about a key that looks like a misspelt section, or a test-arg that nothing reads.
-    `test` and `perf` repeat these as doubts: what the key was to have compared, checked or run is not."""
+    """Yield a text for each finding about a key that looks like a misspelt section, a test-arg that nothing reads, or
+    an override of `test-config` for a queue that is not there. `test` and `perf` repeat these as doubts: what the key
+    was to have compared, checked or run is not."""
     for finding in findings:
-        if finding.rule in (MISSPELT, UNREAD):
+        is_unused_override = finding.rule == "V216" and ": override " in finding.message
+        if finding.rule in (MISSPELT, UNREAD) or is_unused_override:
             hint = f" ({finding.hint})" if finding.hint else ""
             yield f"line {finding.line}: {finding.message}{hint}"
 

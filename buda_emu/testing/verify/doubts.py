@@ -3,16 +3,22 @@ nothing of the netlist takes."""
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.emulator.inputs.reference import Files, tensor_names
+from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.rules.book import RULES
 from buda_emu.spec.precision import Precision
+from buda_emu.spec.test_config import Comparison
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.testing.verify.comparison import tile_blocks
 from buda_emu.testing.verify.result import OutputResult
 
 if TYPE_CHECKING:
@@ -29,9 +35,49 @@ def comparison_doubts(outputs: Sequence[OutputResult]) -> Iterator[str]:
             yield f"{output.queue}: every value is zero on both sides, so the comparison shows nothing"
         elif figures.not_finite_expected == size == figures.not_finite_observed:
             yield f"{output.queue}: no value is finite on either side, so the comparison shows nothing"
+        if compares_nothing(output.comparison):
+            yield f"{output.queue}: check_pct and check_pcc leave every check out, so any output passes"
         if output.uncompared_entries:
             total = plural(output.shape[0] + output.uncompared_entries, "entry")
             yield f"{output.queue}: {output.shape[0]} of {total} compared: {output.expected_from}"
+
+
+def compares_nothing(comparison: Comparison) -> bool:
+    """Return whether a comparison passes any two tensors, because its bounds leave out all that its type checks."""
+    match comparison.type.lower():
+        case "allclose":
+            return comparison.check_pct <= 0
+        case "allclosehw":
+            return comparison.check_pct <= 0 and comparison.check_pcc == 0
+        case _:
+            return False
+
+
+def ignores_scale(comparison: Comparison) -> bool:
+    """Return whether a comparison looks at the correlation alone, which values of another scale reach, too."""
+    return comparison.type.lower() == "allclosehw" and comparison.check_pct <= 0 and comparison.check_pcc != 0
+
+
+_MOST_SCALE: Final = 1.5  # between this and its reciprocal are the effects of formats and fidelities
+_MOST_SHIFT: Final = 0.5  # of the standard deviation of the expected values
+
+
+def scale_doubts(output: OutputResult, expected: NDArray[Any], observed: NDArray[Any]) -> Iterator[str]:
+    """Yield a text if the observed values are a multiple of the expected ones, or shifted: arrays [entries, t, rows,
+    columns] of an output that passed by its correlation."""
+    moments = Moments()
+    for block in tile_blocks(expected, observed, output.tile_dim):
+        finite = np.isfinite(block.a) & np.isfinite(block.b)
+        moments.add(block.a[finite], block.b[finite])
+    if not moments.square_a:
+        return
+    slope = moments.product / moments.square_a
+    shift = moments.mean_b - moments.mean_a
+    ending = "the comparison sees only the correlation (check_pct 0 leaves the tolerances out)"
+    if not 1 / _MOST_SCALE <= slope <= _MOST_SCALE:
+        yield f"{output.queue}: observed values are {slope:.3g} times the expected ones: {ending}"
+    elif abs(shift) > _MOST_SHIFT * math.sqrt(moments.square_a / moments.count):
+        yield f"{output.queue}: observed values are the expected ones plus {shift:.3g}: {ending}"
 
 
 def device_doubts(findings: Sequence[Diagnostic], precision: Precision) -> Iterator[str]:

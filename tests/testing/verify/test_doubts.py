@@ -103,3 +103,42 @@ def test_a_netlist_that_the_chip_refuses_is_in_doubt_in_its_precision_alone():
         assert result.status == "passed"
         assert len(result.doubts) == count
         assert all("refuses the netlist: V150: op" in doubt for doubt in result.doubts)
+
+
+def pattern(scale=1.0, shift=0.0):
+    return npy(np.random.default_rng(0).standard_normal((1, 1, 32, 32)).astype(np.float32) * scale + shift)
+
+
+def compared_by(words):
+    return nop().replace("type: Exact", words)
+
+
+@pytest.mark.parametrize("words", ["type: AllClose, check_pct: 0", "type: AllCloseHw, check_pct: 0, check_pcc: 0"])
+def test_a_comparison_that_leaves_every_check_out_is(words):
+    result = run_with({"a.npy": pattern(), "o.npy": pattern(9)}, content=compared_by(words))
+    assert result.status == "passed"
+    assert result.doubts == ("o: check_pct and check_pcc leave every check out, so any output passes",)
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        (pattern(0.5), "o: observed values are 2 times the expected ones"),
+        (pattern(4), "o: observed values are 0.249 times the expected ones"),
+        (pattern(1, 8), "o: observed values are the expected ones plus -8"),
+        (pattern(1.1, 0.1), None),
+    ],
+)
+def test_a_correlation_of_values_on_another_scale_is(expected, text):
+    """The vendor's default comparison looks at nothing but the correlation."""
+    words = "type: AllCloseHw, check_pct: 0, check_pcc: 0.98"
+    result = run_with({"a.npy": pattern(), "o.npy": expected}, content=compared_by(words))
+    assert result.status == "passed"
+    assert [doubt.partition(":")[0] + ":" + doubt.split(":")[1] for doubt in result.doubts] == ([text] if text else [])
+
+
+def test_an_override_of_no_queue_is():
+    content = compared_by("type: AllClose, atol: 9, rtol: 0, overrides: {oo: {type: Exact}}")
+    result = run_with({"a.npy": pattern(), "o.npy": pattern()}, content=content)
+    (doubt,) = result.doubts
+    assert "override 'oo' matches the name of no queue" in doubt

@@ -3,12 +3,12 @@
 import shlex
 import time
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,13 @@ from buda_emu.testing.verify.comparison import (
     tile_blocks,
     tiles_that_hold,
 )
-from buda_emu.testing.verify.doubts import comparison_doubts, device_doubts, reference_doubts
+from buda_emu.testing.verify.doubts import (
+    comparison_doubts,
+    device_doubts,
+    ignores_scale,
+    reference_doubts,
+    scale_doubts,
+)
 from buda_emu.testing.verify.result import (
     CaseResult,
     OutputDetail,
@@ -217,10 +223,19 @@ def with_float32(
     return tuple(completed)
 
 
-def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
-    """Compare one output of the runs with what is expected and return the result with its figures. Where one side has
-    more entries, only the first ones are compared. Raises HostError where there are none."""
-    comparison = config.comparison(queue.name)
+class _Sides(NamedTuple):
+    """The two tensors that are compared for one output: the entries that both sides have. For a compiled image they
+    have only the elements of the model's own tensor."""
+
+    expected: NDArray[Any]
+    observed: NDArray[Any]
+    source: str  # of the expected side
+    uncompared_entries: int
+    model_shape: tuple[int, ...]
+
+
+def _read_sides(queue: Queue, runs: Runs, case: Case) -> _Sides:
+    """Return the entries of one output that are compared, expected and observed. Raises HostError if the expected one has no entries."""
     observed = runs.observed[queue.name]
     outside = None
     if case.reference is not None:
@@ -240,6 +255,20 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         observed = model_output.alone(observed)
         expected = model_output.alone(expected)
         model_shape = model_output.shape if entries == 1 else (entries, *model_output.shape)
+    return _Sides(
+        expected=expected,
+        observed=observed,
+        source=source,
+        uncompared_entries=uncompared_entries,
+        model_shape=model_shape,
+    )
+
+
+def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
+    """Compare one output of the runs with what is expected and return the result with its figures. Where one side has
+    more entries, only the first ones are compared. Raises HostError where there are none."""
+    comparison = config.comparison(queue.name)
+    expected, observed, source, uncompared_entries, model_shape = _read_sides(queue, runs, case)
     tile_dim = queue.blocking.tile_dim
     with np.errstate(all="ignore"):
         verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)
@@ -410,6 +439,7 @@ def _run_and_compare(case: Case, result: CaseResult, netlist: Netlist, image: "D
             *section_doubts(netlist.diagnostics),
             *device_doubts(netlist.diagnostics, settings.precision),
             *comparison_doubts(outputs),
+            *_scale_doubts(netlist, runs, case, outputs),
         ),
         exercised=_exercised_features(netlist, runs, settings),
     )
@@ -419,6 +449,14 @@ def _run_and_compare(case: Case, result: CaseResult, netlist: Netlist, image: "D
     if not outputs:
         return replace(result, status="skipped", message="nothing to compare: " + _reasons_not_compared(skipped))
     return replace(result, status=_verdict_status(result))
+
+
+def _scale_doubts(netlist: Netlist, runs: Runs, case: Case, outputs: Sequence[OutputResult]) -> Iterator[str]:
+    """Yield a text for each output that passed by its correlation alone, although its values have another scale."""
+    for output in outputs:
+        if output.passed and ignores_scale(output.comparison):
+            sides = _read_sides(netlist.queues[output.queue], runs, case)
+            yield from scale_doubts(output, sides.expected, sides.observed)
 
 
 def _verdict_status(result: CaseResult) -> Status:
