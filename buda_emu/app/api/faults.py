@@ -331,6 +331,9 @@ def _require_of_campaign(effect: Effect, bench: Bench) -> None:
     other = sorted(effect.after.keys() - set(bench.settings.protect))
     if other:
         raise UnknownEffectError(number, f"after: this campaign does not try {other[0]}")
+    strange = sorted(effect.maps.keys() - bench.trace.netlist.queues.keys())
+    if strange:
+        raise UnknownEffectError(number, f"maps: the netlist has no queue {strange[0]!r}")
 
 
 class _CampaignEnd:

@@ -96,18 +96,23 @@ def _is_object_of_texts(value: Any, holds: Callable[[str], bool]) -> bool:
     return all(isinstance(text, str) and holds(text) for text in texts)
 
 
+def _lies_between(value: Any, least: float, greatest: float) -> bool:
+    """Return whether a value of JSON is a number from `least` to `greatest`."""
+    return _is_number(value) and least <= value <= greatest
+
+
 _NUMBER: Final = Field(_is_number, "a number")
 _NUMBER_OR_NONE: Final = Field(lambda value: value is None or _is_number(value), "a number, or null")
 _HEXADECIMAL: Final = re.compile("[0-9a-f]+")
 FIELDS: Final[Mapping[str, Field]] = {
     "outcome": words_of(OUTCOMES),
-    "pcc": _NUMBER_OR_NONE,
+    "pcc": Field(lambda value: value is None or _lies_between(value, -1, 1), "a number from -1 to 1, or null"),
     "max_error": _NUMBER_OR_NONE,
     "tiles": number_from(0),
     "output": TEXT,
     "computed": number_from(0),
     "error": TEXT,
-    "top1": _NUMBER,
+    "top1": Field(lambda value: _lies_between(value, 0, 1), "a number from 0 to 1"),
     "maps": Field(
         lambda value: _is_object_of_texts(value, lambda text: _HEXADECIMAL.fullmatch(text) is not None),
         "an object of hexadecimal numbers",

@@ -114,6 +114,24 @@ def test_a_damaged_line_is_refused_with_its_place(finished, tmp_path, capsys, li
     assert "remove this line, and its fault is injected again" in said
 
 
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"maps": {"nowhere": "3f"}}, "faults.jsonl:4: fault 2: maps: the netlist has no queue 'nowhere'"),
+        ({"pcc": 5.5}, "pcc 5.5 is not a number from -1 to 1, or null"),
+        ({"top1": 1e308}, "top1 1e+308 is not a number from 0 to 1"),
+    ],
+)
+def test_an_effect_that_no_fault_has_is_refused_with_its_place(finished, tmp_path, capsys, change, text):
+    netlist, folder = copied(finished, tmp_path)
+    log = folder / "faults.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    lines[3] = json.dumps({**json.loads(lines[3]), "outcome": "corrupt", **change}) + "\n"
+    log.write_text("".join(lines))
+    assert command(netlist, folder) == Exit.REFUSED
+    assert text in capsys.readouterr().err
+
+
 def test_an_effect_of_another_fault_is_refused_with_its_place(finished, tmp_path, capsys):
     netlist, folder = copied(finished, tmp_path)
     log = folder / "faults.jsonl"
