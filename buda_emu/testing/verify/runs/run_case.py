@@ -235,7 +235,7 @@ class _Sides(NamedTuple):
 
 
 def _read_sides(queue: Queue, runs: Runs, case: Case) -> _Sides:
-    """Return the entries of one output that are compared, expected and observed. Raises HostError if the expected one has no entries."""
+    """Return the entries of one output that are compared. Raises HostError if the expected side has none."""
     observed = runs.observed[queue.name]
     outside = None
     if case.reference is not None:
