@@ -9,8 +9,7 @@ import buda_emu as be
 
 torch = pytest.importorskip("torch")
 
-from buda_emu.compiler.importers.from_torch import left_to_torch  # noqa: E402 - it imports torch
-from buda_emu.compiler.importers.from_torch.dynamo import buda  # noqa: E402
+from buda_emu.compiler.importers.from_torch.dynamo import buda  # noqa: E402 - it imports torch
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 OPTIONS = {"effort": "low"}
@@ -435,17 +434,3 @@ def test_a_recurrent_module_is_compiled_where_torch_is_told_to_trace_it():
         for batch in (2, 4, 2):
             x = torch.randn(batch, 3, 6)
             torch.testing.assert_close(fast(x)[0], module(x)[0], atol=1e-5, rtol=1e-4)
-
-
-def test_what_torch_leaves_out_is_told_once(caplog):
-    """The backend is not called for such a function, and the result is torch's own."""
-    left_to_torch._told.clear()
-    module = torch.nn.GRU(6, 8).eval()
-    with torch.no_grad():
-        for number in (2, 3):
-            torch._dynamo.reset()
-            torch.compile(module, backend="buda", options=OPTIONS)(torch.randn(number, 1, 6))
-    (told,) = [record for record in caplog.records if record.name == "buda_emu.torch"]
-    assert told.levelname == "WARNING"
-    assert "torch runs it itself" in told.getMessage()
-    assert "allow_rnn" in told.getMessage()

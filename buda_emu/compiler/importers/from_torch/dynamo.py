@@ -18,10 +18,7 @@ from torch.utils._pytree import tree_leaves
 from buda_emu.compiler.compilation import require_words
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.graph.graph import Array
-from buda_emu.compiler.importers.from_torch import left_to_torch
 from buda_emu.support.errors import HostError, UnsupportedError
-
-left_to_torch.watch()  # this module is imported when torch.compile looks the backend up
 
 
 @dataclass(frozen=True, slots=True)
