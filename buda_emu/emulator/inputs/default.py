@@ -35,8 +35,9 @@ class InputBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
-    """The reads of a queue by ops, where they restrict its data."""
+class _DataNeeds:
+    """The restrictions that the ops reading a queue put on its data: the op that takes it as sparse encoding or as
+    sparse tiles, rows of the table that it indexes (0: none), whether it holds indices for topk."""
 
     encodes: Op | None = None
     sparse: Op | None = None
@@ -54,13 +55,11 @@ def default_inputs(
     excluded: Container[str] = frozenset(),
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
-    """Yield data for every queue that the host fills, in document order.
-
-    Entries: a queue gets what the programs read, a static one (prologue) and a ram all it holds. Op-fed rams are
-    initialised where the netlist has more than one program (NETLIST 5.4) or where an op reads them. The data of a queue
-    depends on `seed` and its name only. Queues in `excluded` get their data elsewhere. `needed` is the result of
-    `entries_read`, where the caller has it already. Raises NetlistError, HostError, UnsupportedError naming the
-    queue."""
+    """Yield data for every queue that the host fills, in document order, in blocks of some entries. A queue gets the
+    entries that the programs read, a static one (prologue) and a ram all that it holds. A ram that an op fills is
+    initialised where the netlist has more than one program (NETLIST 5.4) or where an op reads it. The data of a queue
+    depends on `seed` and its name only. Queues in `excluded` are left out. `needed` is the result of `entries_read`,
+    None to compute it. Raises NetlistError, HostError, ProgramError, UnsupportedError naming the queue."""
     if needed is None:
         needed = entries_read(netlist, programs, parameters)
     readers = _readers(netlist)
@@ -79,8 +78,8 @@ def default_inputs(
 
 
 def _needs_content(netlist: Netlist, queue: Queue, readers: Container[str]) -> bool:
-    """Return whether a queue that an op fills is a ram that gets content before the first run: one of several programs
-    (NETLIST 5.4), or one that is among those that ops read."""
+    """Return whether a queue that an op fills is a ram that gets content before the first run: where the netlist has
+    several programs (NETLIST 5.4), or an op reads it (`readers`). Rams between temporal graphs ("e2e") get none."""
     if not queue.is_ram or "e2e" in queue.name:
         return False
     return len(netlist.programs) > 1 or queue.name in readers
@@ -102,8 +101,8 @@ def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
 
 
 def _blocks(queue: Queue, entries: int, source: "_Source") -> Iterator[InputBlock]:
-    """Yield `entries` entries of a queue from its source in blocks of bounded size, for a ram with the slots that they
-    go to."""
+    """Yield `entries` entries of a queue from its source in blocks of at most _BLOCK_BYTES, for a ram with their first
+    slot."""
     step = max(1, _BLOCK_BYTES // (8 * prod(queue.blocking.element_shape)))
     for first in range(0, entries, step):
         array = source.entries(first, min(step, entries - first))
@@ -123,9 +122,9 @@ def _readers(netlist: Netlist) -> dict[str, list[Reader]]:
     return readers
 
 
-def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
-    """Return what the ops that read a queue (`readers`) demand of its data: an encoding, sparse tiles, rows of a table,
-    or numbers of columns."""
+def _data_needs(netlist: Netlist, readers: Sequence[Reader]) -> _DataNeeds:
+    """Return the restrictions that the inputs of ops reading a queue (`readers`) put on its data; all empty where there
+    are none."""
     encodes = sparse = None
     table_rows = 0
     topk_indices = False
@@ -142,7 +141,7 @@ def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
                 table_rows = min(table_rows or rows, rows)
         elif position == 1 and op.has("result indices"):
             topk_indices = True
-    return _Use(encodes, sparse, table_rows, topk_indices)
+    return _DataNeeds(encodes, sparse, table_rows, topk_indices)
 
 
 class _Source:
@@ -154,32 +153,34 @@ class _Source:
         base = queue.name.removesuffix(f".{queue.target_device}")
         self._netlist = netlist
         self._queue = queue
-        self._use = _use(netlist, readers)
+        self._data_needs = _data_needs(netlist, readers)
         self._stream = generator(seed, queue.name)
         self._named = config.named_stimulus(queue.name, base)
         self._config = config
         self.text = ""
 
     def entries(self, first: int, count: int) -> NDArray[Any]:
-        """Return the next `count` entries; `first` is the number of the first one."""
+        """Return the next `count` entries [count, t, rows, cols], and set `text`; `first` is the number of the first
+        one. Calls must follow each other in order, as random numbers are drawn. Raises NetlistError,
+        UnsupportedError."""
         stimulus = self._named
-        if self._use.encodes is not None and (stimulus is None or stimulus.type in _ENCODINGS):
+        if self._data_needs.encodes is not None and (stimulus is None or stimulus.type in _ENCODINGS):
             if stimulus is not None:
                 self.text = "test-config"
             else:
                 self.text = "minimal sparse encoding"
-            shape = self._sparse_shape(stimulus, self._use.encodes)
+            shape = self._sparse_shape(stimulus, self._data_needs.encodes)
             return np.concatenate([encoding_tiles(shape, stimulus, self._queue, self._stream) for _ in range(count)])
         if stimulus is not None and stimulus.type == "sparse":
             self.text = "test-config"
-            shape = self._sparse_shape(stimulus, self._use.sparse)
+            shape = self._sparse_shape(stimulus, self._data_needs.sparse)
             return np.concatenate([sparse_tiles(shape, self._queue, self._stream) for _ in range(count)])
         if stimulus is not None:
             self.text = "test-config"
-        elif self._use.table_rows:
+        elif self._data_needs.table_rows:
             self.text = "random rows of the table"
-            stimulus = Stimulus("uniform", 0.0, float(self._use.table_rows - 1))
-        elif self._use.topk_indices:
+            stimulus = Stimulus("uniform", 0.0, float(self._data_needs.table_rows - 1))
+        elif self._data_needs.topk_indices:
             self.text = "column numbers"
             return self._column_numbers(count)
         else:
@@ -195,8 +196,9 @@ class _Source:
         return self._plain_entries(stimulus, first, count)
 
     def _plain_entries(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
-        """Return `count` entries, the first of which is number `first`, of a stimulus without relation to an op, in the
-        element type of the queue. Raises UnsupportedError for one that cannot be made here."""
+        """Return `count` entries of a stimulus that does not depend on an op, in the element type of the queue
+        (float32, or uint32 words); `first` is the number of the first one. Raises UnsupportedError for a type of
+        stimulus that cannot be made."""
         queue = self._queue
         is_whole = is_integer(queue.df) or is_raw(queue.df)
         values = plain_values(stimulus, queue.blocking, first, count, is_whole, self._stream)
@@ -212,7 +214,8 @@ class _Source:
             return values.astype(np.float32)
 
     def _sparse_shape(self, stimulus: Stimulus | None, reader: Op | None) -> SparseShape:
-        """Return the encoding's parameters of the op that the stimulus names, else of the op that reads the queue."""
+        """Return the parameters of a sparse encoding: of the op that the stimulus names, else of `reader`. Raises
+        NetlistError where there is neither."""
         ops = self._netlist.ops
         named = ""
         if stimulus is not None:
@@ -231,21 +234,21 @@ class _Source:
 
 
 def _known_constant(name: str, config: TestConfig) -> float | None:
-    """Return the value that the vendor's harness gives a queue by its name, None for others (NETLIST 5.1 "Names
-    override")."""
+    """Return the constant that the vendor's harness gives a queue because of its name (NETLIST 5.1 "Names override"),
+    such as eps; None for other names."""
     if "eps" in name:
         return float(np.finfo(np.float32).eps)
     if "reciprocal_of_sqrt_of_head_size" in name and "head_size" in config.args:  # of the training harness only
-        return 1.0 / sqrt(_count(config, 4, "head_size"))
+        return 1.0 / sqrt(_first_number(config, 4, "head_size"))
     if "mean" in name or "var" in name:
-        return 1.0 / _count(config, 128, "sequence_length", "sequence_lenth")
+        return 1.0 / _first_number(config, 128, "sequence_length", "sequence_lenth")
     if "sum" in name:
         return 1.0
     return None
 
 
-def _count(config: TestConfig, default: int, *names: str) -> int:
-    """Return the first test-arg of these names that is a number above 0 (0x and 0 prefixes: NETLIST 5), else the
-    default."""
+def _first_number(config: TestConfig, default: int, *names: str) -> int:
+    """Return the first test-arg among these names that is a number above 0 (prefixes 0x and 0 allowed, NETLIST 5), else
+    the default."""
     values = (parse_int(config.args.get(name, "")) for name in names)
     return next((value for value in values if value is not None and value > 0), default)

@@ -37,9 +37,9 @@ def select_programs(netlist: Netlist, names: str | Sequence[str]) -> list[Progra
 
 
 def check_parameters(programs: Sequence[Program], parameters: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the caller's parameters under the names that the programs declare; the `$` may be left out. Raises
-    HostError for a parameter that no program takes, most likely misspelt, for a value that is no integer, and for a
-    loop count below 1 (NETLIST 3.1, 3.4)."""
+    """Return the caller's parameters as texts under the names that the programs declare; the `$` may be left out.
+    Raises HostError for a parameter that no program takes, a value that is no integer, and a loop count below 1
+    (NETLIST 3.1, 3.4)."""
     declared = with_declared_names(programs, parameter_texts(parameters))
     counts = {stored_name(loop.count): loop for loop in _loops(programs)}
     for name, text in declared.items():
@@ -54,9 +54,9 @@ def check_parameters(programs: Sequence[Program], parameters: Mapping[str, Any])
 
 
 def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]) -> dict[str, str]:
-    """Return parameters as the vendor's harnesses would give them (NETLIST 3.7).
-
-    A name that no harness knows takes the test-arg of its name, else 1 where it counts a loop and 0 elsewhere."""
+    """Return a value for each parameter of these programs, as the vendor's harnesses would give it (NETLIST 3.7): the
+    test-arg that belongs to the name, else the harness's default; for a name unknown to the harness 1 where it counts a
+    loop and 0 elsewhere."""
     counts = {stored_name(loop.count) for loop in _loops(programs)}
     values: dict[str, str] = {}
     for name in parameter_names(programs):
@@ -67,11 +67,9 @@ def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]
 
 
 def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> dict[str, int]:
-    """Return how many entries of each host-fed queue these programs use when run once each in order: at most what it
-    holds.
-
-    A queue read with prologue or epilogue is static and is filled (NETLIST 5.4). Raises ProgramError as the run
-    would."""
+    """Return how many entries of each host-fed queue these programs need when run once each in order, at most what the
+    queue holds; all of them where it is read with prologue or epilogue (NETLIST 5.4). Queues that are not read are left
+    out. Raises ProgramError as the run would."""
     return walk_programs(netlist, programs, parameters).entries
 
 
@@ -116,8 +114,8 @@ class ProgramWalk:
         return sum(count for graph, count in self.graph_inputs.items() if graph in self._firsts)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
-        """Record the furthest entry of each queue that the graph of an execute reads or pops. Raises ProgramError as
-        the run would."""
+        """Count the inputs of the graph, and record how far each host-fed queue of this execute is read or popped.
+        Raises ProgramError as the run would."""
         self._gathered.add(instruction, variables)
         graph = self._netlist.graphs.get(instruction.graph)
         inputs = graph.input_count if graph is not None else 1
@@ -136,14 +134,14 @@ class ProgramWalk:
             self.entries[prepared.queue] = max(self.entries.get(prepared.queue, 0), furthest)
 
     def begin_run(self) -> None:
-        """Forget the executes that the program before it left incomplete."""
+        """Forget which graphs of a temporal graph the program before has executed without completing it."""
         self._gathered.begin_run()
 
     def follow_variable(self, text: str, variables: Variables) -> None:
-        """Ignore the write: pointers are evaluated where they are used."""
+        """Do nothing at a write to a variable: pointers are evaluated where they are used."""
 
     def allocate(self, queue: str) -> None:
-        """Ignore the instruction, which uses no data."""
+        """Do nothing at an allocate_queue, which needs no data."""
 
     def deallocate(self, queue: str) -> None:
-        """Ignore the instruction, which uses no data."""
+        """Do nothing at a deallocate_queue, which needs no data."""

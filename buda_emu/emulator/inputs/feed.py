@@ -41,7 +41,8 @@ class Feed:
     limit: int | None = None
 
     def blocks(self) -> Iterator[InputBlock]:
-        """Yield every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
+        """Yield every entry to push before the first program, queue by queue: constants of the image, data from files,
+        then generated data for the queues left. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
         if self.image is not None:
             held = self.image.held_queues
         else:
@@ -66,17 +67,17 @@ class Feed:
             return
         needed = entries_read(self.netlist, self.programs, self.parameters)
         for queue in self.netlist.queues.values():
-            tensors = self._initial(self.reference, queue)
+            tensors = self._tensors_of(self.reference, queue)
             if tensors is not None:
                 if queue.is_ram:
                     count = queue.entries
                 else:
                     count = needed.get(queue.name, 0)
-                yield _block(queue, tensors, count)
+                yield _input_block(queue, tensors, count)
 
-    def _initial(self, files: Files, queue: Queue) -> Tensors | None:
-        """Return the tensors that files hold for a queue, None where they hold none. Of an image, arrays may have the
-        shape of the host's tensors, and the name of the model's input."""
+    def _tensors_of(self, files: Files, queue: Queue) -> Tensors | None:
+        """Return the tensors that files hold for a queue, None where they hold none. With an image, a file may be named
+        for the model's input and have the shape of the host's tensor."""
         if self.image is None or not queue.host_fed:
             return initial_tensors(files, queue)
         arrays = (whole_array(files, name) for name in self.image.names_of(queue.name))
@@ -87,8 +88,8 @@ class Feed:
 
 
 def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
-    """Return the tensors that files hold for a queue that the host fills, or for a ram that ops write, before the first
-    program."""
+    """Return the tensors that files hold for a queue that the host fills, or (under the name "<queue>.init") for a ram
+    that ops write; None where there are none, and for other queues."""
     if queue.host_fed:
         return tensors(files, queue.name, queue.df, queue.blocking.element_shape)
     if queue.is_ram:
@@ -96,8 +97,9 @@ def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
     return None
 
 
-def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
-    """Return the first `count` entries of tensors from files as a block. Raises HostError where there are fewer."""
+def _input_block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
+    """Return the first `count` entries of tensors from files as a block. Raises HostError where a queue (not a ram) has
+    fewer."""
     entries = tensors.array.shape[0]
     if entries < count and not queue.is_ram:
         has = f"{tensors.source} has {plural(entries, 'entry')} of queue {queue.name}"
@@ -108,8 +110,8 @@ def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
 def push(
     emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Report = do_nothing
 ) -> tuple[InputUsed, ...]:
-    """Push all blocks into a machine, and return a record of the pushed data of each queue. `progress` is called with
-    each step in words."""
+    """Push all blocks into a machine, and return a record of the data of each queue that was pushed to. `progress` is
+    called before each block. Raises HostError as `Emulator.push`."""
     queues = emulator.netlist.queues
     pushed: dict[str, InputUsed] = {}
     for block in blocks:
@@ -124,5 +126,6 @@ def push(
 
 
 def seed_of(seed: int, number: int) -> int:
-    """Return the seed of case `number`, which does not depend on how many cases there are."""
+    """Return the seed of case `number` of a series that begins with `seed`; it does not depend on how many cases there
+    are."""
     return seed * 1_000_003 + number

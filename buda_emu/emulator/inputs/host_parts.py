@@ -71,11 +71,11 @@ class HostParts:
         self._runs = {
             step.file: room.operator_from_image(step.form, image.host_file(step.file)) for step in self.plan.on_host
         }
-        self._constants = {name: _array(image, file) for name, file in self.plan.constants.items()}
+        self._constants = {name: _constant_array(image, file) for name, file in self.plan.constants.items()}
 
     def values_of_inputs(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the values of the model's inputs by the plan's names, from arrays by label. Raises HostError where one
-        is missing or unknown, and as `check_input`."""
+        """Return the values of the model's inputs, by their names in the plan, from arrays by label. Raises HostError
+        where one is missing, unknown, or of another shape or type than the model takes."""
         labels = {plan_input.label for plan_input in self.plan.given}
         named = set(arrays)
         if labels != named:
@@ -90,8 +90,8 @@ class HostParts:
         }
 
     def made_up(self, seed: int) -> dict[str, Array]:
-        """Return generated values of the model's inputs: normal numbers for floats, else integers that the model
-        takes."""
+        """Return generated values of the model's inputs, by their names in the plan: normal numbers for floats, else
+        integers below the bound that the model declares."""
         plan_inputs = self.plan.given
         values: dict[str, Array] = {}
         for plan_input in plan_inputs:
@@ -101,8 +101,8 @@ class HostParts:
         return values
 
     def read(self, path: Path, byte_limit: int) -> dict[str, Array]:
-        """Return the values of the model's inputs from one .npz file, which unpacks to at most `byte_limit` bytes.
-        Raises HostError."""
+        """Return the values of the model's inputs, by their names in the plan, from one .npz file, which unpacks to at
+        most `byte_limit` bytes. Raises HostError."""
         from buda_emu.emulator.inputs.numpy_files import npz_of
 
         if path.suffix.lower() != ".npz" or not path.is_file():
@@ -110,13 +110,14 @@ class HostParts:
         return self.values_of_inputs(npz_of(f"inputs: {path}", path.read_bytes(), byte_limit))
 
     def on(self, machine: Emulator, parameters: Mapping[str, str], seed: int) -> HostRun:
-        """Run the plan once on a machine that holds nothing yet, with generated inputs. Raises as `run`."""
+        """Push the image's constants to a machine that holds nothing yet, and run the plan once with generated inputs.
+        Raises as `run`."""
         push(machine, initial_blocks(self._image))
         return self.run(machine, self.made_up(seed), lambda name: machine.run(name, parameters), MADE_UP)
 
     def time_steps(self, seed: int) -> list[HostTime]:
-        """Measure each step of the host: the shortest of `TIMES` runs on generated operands of the model's shapes. No
-        program runs."""
+        """Measure each step that the host computes: the shortest of `TIMES` runs on generated operands of the model's
+        shapes. Programs of the device do not run; generated outputs take the place of theirs."""
         times: list[HostTime] = []
 
         def device(step: DeviceStep, _: Mapping[str, Array]) -> dict[str, Array]:
@@ -130,7 +131,7 @@ class HostParts:
             }
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
-            """Time the step on these operands, and return its results, zeros where it refuses them."""
+            """Measure the step on these operands, and return its results, zeros where the step refuses the operands."""
             results: Sequence[Array] = [np.zeros(result.shape, result.dtype) for result in step.results]
             seconds: list[float] = []
             try:
@@ -148,8 +149,9 @@ class HostParts:
         return times
 
     def run(self, machine: Emulator, values: Mapping[str, Array], run: Callable[[str], None], source: str) -> HostRun:
-        """Execute the plan on a machine that holds the image's constants. `run` runs a program; `source` names the
-        origin of the inputs. Raises what a run raises, and ProgramError where the host cannot compute the values."""
+        """Execute the plan on a machine that holds the image's constants. `values`: the model's inputs by their names
+        in the plan; `run` runs the program of a name; `source` names the origin of the inputs. Raises what `run`
+        raises, and ProgramError where the host cannot compute the values."""
         entries: dict[str, Array] = {}
         pushed: list[InputUsed] = []
         seconds: dict[str, float] = {}
@@ -172,7 +174,7 @@ class HostParts:
             return {model_input.label: model_input.from_queue(entries[model_input.queue]) for model_input in outputs}
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
-            """Compute a step of the host, and note how long it took."""
+            """Compute a step of the host, and record how long it took."""
             start = time.perf_counter()
             results = self._compute(self._runs[step.file], step, operands)
             seconds[step.title] = time.perf_counter() - start
@@ -182,6 +184,6 @@ class HostParts:
         return HostRun(outputs, entries, tuple(pushed), seconds)
 
 
-def _array(image: DeviceImage, file: str) -> Array:
-    """Return a constant of the plan, an array file of the image."""
+def _constant_array(image: DeviceImage, file: str) -> Array:
+    """Return a constant of the plan, read from an array file of the image. Raises HostError for a damaged file."""
     return npy_of(f"{image.path}: host/{file}", image.host_file(file))

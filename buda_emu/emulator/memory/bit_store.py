@@ -42,13 +42,14 @@ class BitStore(TileStore):
         raise InternalError(f"{self.name} holds bits of {self.df}, not values ({slices} slices)")
 
     def bits(self, slices: int) -> Bits:
-        """Return the bits with room for at least `slices` slices: [>=slices, tiles]."""
+        """Return all bits of the store, [>=slices, tiles], after making room for at least `slices` slices. Raises
+        HostError beyond the memory limit."""
         self.settle()
         self.reach(slices)
         return self._bits
 
     def _capacity(self) -> int:
-        """Return the number of slices that there is memory for."""
+        """Return the number of slices that memory is allocated for."""
         return len(self._bits)
 
     def _grow(self, reached: int, room: int) -> None:
@@ -59,7 +60,8 @@ class BitStore(TileStore):
         self._bits = grown
 
     def _fill(self, source: Source, slices: int) -> None:
-        """Encode slices 0..slices-1 of a lent tensor, read from its source, into the memory one by one."""
+        """Encode slices 0..slices-1 of an array that the store refers to, read by `source`, into the store's memory one
+        by one."""
         for number in range(slices):
             self._bits.assign(slice(number, number + 1), Bits.encode(self.df, source(number, number + 1)))
 
@@ -68,18 +70,19 @@ class BitStore(TileStore):
         return slices * self.tiles * stored_tile_bytes(self.df)
 
     def fresh(self, slices: int) -> Arrays:
-        """Return undefined datums, and shared exponents where the format has them, of `slices` slices."""
-        return _parts(Bits.empty(self.df, slices, self.tiles))
+        """Return new arrays with undefined contents for `slices` slices, not part of the store: datums, and shared
+        exponents where the format has them."""
+        return _arrays_of(Bits.empty(self.df, slices, self.tiles))
 
     def arrays(self) -> Arrays:
         """Return the datums [>=slices, tiles, 1024], and shared exponents [>=slices, tiles, 64] where the format has
         them."""
         self.settle()
-        return _parts(self._bits)
+        return _arrays_of(self._bits)
 
     def may_hold(self, arrays: Arrays) -> bool:
-        """Return whether `arrays`, of a file of unknown origin, are codes and exponents of the format. Codes of Bfp4
-        and Bfp2 do not fill their bytes."""
+        """Return whether all values of `arrays`, read from a file that may be damaged, are codes and exponents of the
+        format: codes of Bfp4 and Bfp2, for example, do not use all bits of their bytes."""
         datums, *exponents = arrays
         spec = FORMATS[self.df]
         narrow = spec.family == "a" and any(array.size and array.max() > _LARGEST_NARROW for array in exponents)
@@ -90,13 +93,13 @@ class BitStore(TileStore):
         POOL.give(self._bits.datums, self.name)
         self.replace(self.fresh(0), ())
 
-    def _take(self, arrays: Arrays) -> None:
-        """Hold these datums, and exponents, from now on."""
+    def _replace_arrays(self, arrays: Arrays) -> None:
+        """Make these datums, and exponents if the format has them, the memory of the store."""
         datums, *exponents = arrays
         self._bits = Bits(self.df, datums, exponents[0] if exponents else None)
 
     def zero_entries(self, view: EntryView) -> None:
-        """Set every written entry of a view to zero bits."""
+        """Set the bits of every written entry of a view to zero."""
         for slot in range(len(self.labels) // view.t):
             if view.label(slot):
                 first = slot * view.t
@@ -106,8 +109,8 @@ class BitStore(TileStore):
                     entry.exponents[...] = 0
 
 
-def _parts(bits: Bits) -> Arrays:
-    """Return the datums, and the exponents where there are any."""
+def _arrays_of(bits: Bits) -> Arrays:
+    """Return the datums, and where the format has them the exponents, as one tuple."""
     if bits.exponents is None:
         return (bits.datums,)
     return (bits.datums, bits.exponents)
@@ -128,7 +131,8 @@ class BitView(EntryView):
         return self._store.df
 
     def bits(self, slot: int, count: int) -> Bits:
-        """Return `count` consecutive entries from `slot` on, writable, without a copy: [count, tiles]."""
+        """Return `count` consecutive entries from `slot` on as a writable view, [count, tiles]; makes room for them.
+        Raises HostError beyond the memory limit."""
         first = slot * self.t
         last = (slot + count) * self.t
         part = self._store.bits(last)[first:last]
@@ -139,7 +143,8 @@ class BitView(EntryView):
         return Bits(part.df, part.datums.reshape(count, self.tiles, TILE_ELEMENTS), exponents)
 
     def read_bits(self, slots: Sequence[int]) -> Bits:
-        """Return entries in that order: [w, tiles]; a view where the slots are consecutive, else a copy."""
+        """Return the entries of these slots in that order: [w, tiles]; a view of the memory where the slots are
+        consecutive and the store has their bits, else a copy."""
         if consecutive(slots):
             if self._store.source is not None:
                 return Bits.encode(self.df, self.lent(slots[0], len(slots)))
@@ -150,16 +155,16 @@ class BitView(EntryView):
         return entries
 
     def write_bits(self, slots: Sequence[int], values: Bits, label: str) -> None:
-        """Store values[i] in slots[i], and mark them with the format label `label`; where a slot occurs twice the last
-        value remains. One value may be for all slots."""
+        """Store values[i], or a single value everywhere, in slots[i], and mark the slots with the format label `label`.
+        Where a slot occurs twice the last value remains. Raises HostError beyond the memory limit."""
         self.reserve(max(slots, default=-1) + 1)
         for position, slot in enumerate(slots):
             self.bits(slot, 1).assign(0, values[position if len(values) > 1 else 0])
         self.mark(slots, label)
 
     def holds_bits(self, slot: int, bits: Bits) -> bool:
-        """Return whether `bits`, taken earlier from `slot` on, are still memory of the store. A push may have made the
-        store grow since."""
+        """Return whether `bits`, a view taken earlier from `slot` on, still lies in the store's memory: the store may
+        have grown, and moved, since."""
         return address_of(bits.datums) == address_of(self.bits(slot, 1).datums)
 
     def entry(self, slot: int) -> NDArray[np.float32]:

@@ -37,14 +37,15 @@ class Fifo:
 
     def next_write(self) -> int:
         """Return the slot of the next push and move the write pointer. Raises ProgramError when the queue is full
-        (deviation 9.1)."""
+        (deviation NETLIST 9.1)."""
         if self.ring.full:
             raise ProgramError(f"push to a full queue: {self.describe()}", kind="full", queue=self.name)
         return self.ring.advance_write()
 
     def next_read(self) -> int:
-        """Return the slot that the epoch reads for its next input and move the local pointer (NETLIST 4.1 get). Raises
-        ProgramError when the queue is empty."""
+        """Return the slot that the epoch reads for its next input and move the local read pointer by rd_ptr_autoinc,
+        which a static queue (prologue or epilogue) does not (NETLIST 4.1 get). Raises ProgramError when the queue is
+        empty."""
         ring = self.ring
         if ring.empty:
             raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)
@@ -59,23 +60,24 @@ class Fifo:
         self.ring.advance_read(count)
 
     def holds_next_read(self) -> bool:
-        """Return whether the entry that `next_read` would give has been pushed. Two tests count, as on the device: the
-        local pointer is behind the write pointer (NETLIST 4.1 device pointer pair), or its slot is among those held."""
+        """Return whether the entry that `next_read` would give has been pushed: the local pointer is behind the write
+        pointer, as the device tests it (NETLIST 4.1), or its slot is among those between the global pointers."""
         ring = self.ring
         pushed = 1 <= (ring.wr - ring.local) % ring.limit <= ring.entries
         return not ring.empty and (pushed or (ring.local - ring.rd) % ring.entries < ring.occupancy)
 
     def undo_reads(self, inputs: int) -> None:
-        """Take the last `inputs` calls of `next_read` back."""
+        """Move the local read pointer back over the last `inputs` calls of `next_read`."""
         if not (self.prologue or self.epilogue):
             self.ring.local = (self.ring.local - inputs * self.rd_ptr_autoinc) % self.ring.limit
 
     def undo_writes(self, inputs: int) -> None:
-        """Take the last `inputs` calls of `next_write` back."""
+        """Move the write pointer back over the last `inputs` calls of `next_write`."""
         self.ring.wr = (self.ring.wr - inputs) % self.ring.limit
 
     def undo_pops(self, count: int) -> None:
-        """Take pops of `count` entries back; their slots were not written since."""
+        """Move the global read pointer back over `count` entries. Valid only while their slots have not been written
+        since."""
         self.ring.rd = (self.ring.rd - count) % self.ring.limit
 
     def window(self) -> list[int]:
@@ -130,19 +132,20 @@ class Ram:
         return slot
 
     def next_read(self) -> int:
-        """Return the slot that the epoch reads for its next input and move the pointer by its autoinc."""
+        """Return the slot that the epoch reads for its next input and move the read pointer by its autoinc, which a
+        static ram (prologue or epilogue) does not."""
         slot = self.rd
         if self.global_rdptr_autoinc and not (self.prologue or self.epilogue):
             self.rd = (slot + self.global_rdptr_autoinc) % self.entries
         return slot
 
     def undo_reads(self, inputs: int) -> None:
-        """Take the last `inputs` calls of `next_read` back."""
+        """Move the read pointer back over the last `inputs` calls of `next_read`."""
         if not (self.prologue or self.epilogue):
             self.rd = (self.rd - inputs * self.global_rdptr_autoinc) % self.entries
 
     def undo_writes(self, inputs: int) -> None:
-        """Take the last `inputs` calls of `next_write` back."""
+        """Move the write pointer back over the last `inputs` calls of `next_write`."""
         self.wr = (self.wr - inputs * self.global_wrptr_autoinc) % self.entries
 
     def reset(self) -> None:

@@ -8,15 +8,16 @@ from buda_emu.emulator.options import Machine, memory_of, with_memory
 
 
 def groups_2(root: object) -> Iterator[str]:
-    """Yield the folders of this process's control groups of version 2, from its own up to the top. `root` is the folder
-    that has `proc` and `sys`."""
+    """Yield the folders of this process's control group of version 2 and of all groups above it; none without such
+    groups. `root` is the folder that has `proc` and `sys`."""
     for line in lines(f"{root}/proc/self/cgroup"):
         if line.startswith("0::"):
             yield from _upwards(f"{root}/sys/fs/cgroup", line[3:])
 
 
 def groups_1(root: object, controller: str) -> Iterator[str]:
-    """Yield the folders of this process's control groups of version 1 for one controller, e.g. memory."""
+    """Yield the folders of this process's control group of version 1 for one controller, such as memory, and of all
+    groups above it. `root` is the folder that has `proc` and `sys`."""
     for line in lines(f"{root}/proc/self/cgroup"):
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -25,12 +26,12 @@ def groups_1(root: object, controller: str) -> Iterator[str]:
 
 
 def number(text: str) -> int | None:
-    """Return a decimal text as an integer, None for anything else."""
+    """Return a text of decimal digits as an integer, None for anything else ("max", "-1", "")."""
     return int(text) if text.strip().isdecimal() else None
 
 
 def lines(path: str) -> Iterator[str]:
-    """Yield the lines of a file of the system, none where it cannot be read."""
+    """Yield the lines of a file, none where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             text = file.read()
@@ -40,8 +41,8 @@ def lines(path: str) -> Iterator[str]:
 
 
 def _upwards(mount: str, path: str) -> Iterator[str]:
-    """Yield the folders of a group and of all above it. In a container the path may be that of the host; the mount's
-    top is always among them."""
+    """Yield the folder of the group `path` below `mount`, and those of all groups above it up to `mount` itself. In a
+    container the path may be that of the host, so that lower folders need not exist."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     for count in range(len(names), -1, -1):
         yield "/".join([mount, *names[:count]])
@@ -66,7 +67,8 @@ def thread_count(options: Mapping[str, Any]) -> int:
 
 
 def machine_of_worker(options: Mapping[str, Any], count: int) -> Machine:
-    """Return the options of one of `count` processes that share the memory and the processors of this machine."""
+    """Return the machine options (threads, memory limit) for one of `count` processes that share the memory and the
+    processors which `options` allow."""
     limit = memory_of(options) or default_memory_limit()
     threads = options.get("threads") or max(1, usable_processors() // count)
     return with_memory(Machine(threads=threads), limit // count)
@@ -99,7 +101,7 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
 
     This is the least of what Linux calls available and what is left in each control group of this process; elsewhere
     all of the machine's memory. `root` is the folder that has `proc` and `sys`."""
-    limits = [*_meminfo(root), *_in_groups(root)]
+    limits = [*_available_by_meminfo(root), *_memory_left_in_groups(root)]
     if limits:
         return max(min(limits), 0)
     try:
@@ -108,16 +110,17 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
         return _FALLBACK
 
 
-def _meminfo(root: object) -> Iterator[int]:
-    """Yield the bytes that Linux calls available, nothing where it does not say."""
+def _available_by_meminfo(root: object) -> Iterator[int]:
+    """Yield the bytes that Linux calls available (MemAvailable), nothing where it does not say."""
     for line in lines(f"{root}/proc/meminfo"):
         name, _, value = line.partition(":")
         if name == "MemAvailable" and value.split():
             yield int(value.split()[0]) << 10
 
 
-def _in_groups(root: object) -> Iterator[int]:
-    """Yield the memory that is left within the limit of each control group of this process."""
+def _memory_left_in_groups(root: object) -> Iterator[int]:
+    """Yield the bytes left within the memory limit of each control group of this process, none for a group without
+    one."""
     for folder in groups_2(root):
         yield from _remaining(folder, "memory.max", "memory.current", "inactive_file")
     for folder in groups_1(root, "memory"):
@@ -125,8 +128,9 @@ def _in_groups(root: object) -> Iterator[int]:
 
 
 def _remaining(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
-    """Yield the memory that is left within the limit of the group in `folder`, by its files `limit` and `usage`. Pages
-    of files that nobody uses (`cached` in memory.stat) can be reclaimed and count as free."""
+    """Yield the bytes left within the memory limit of the group in `folder`, nothing without a limit; `limit` and
+    `usage` name its files. Unused pages of files (the row `cached` of memory.stat) can be reclaimed and count as
+    free."""
     group_limit, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
     if group_limit is None or used is None:  # "max": no limit
         return
@@ -147,8 +151,8 @@ def usable_processors(root: str | os.PathLike[str] = "") -> int:
 
 
 def _group_processors(root: object) -> Iterator[int]:
-    """Yield the processors that each control group grants, by its quota of time in each period; part of a processor
-    counts as one."""
+    """Yield how many processors the time quota of each control group pays for, rounded up; nothing for groups without
+    one."""
     for folder in groups_2(root):
         yield from _whole_processors(next(lines(f"{folder}/cpu.max"), "").split())
     for folder in groups_1(root, "cpu"):
@@ -156,8 +160,8 @@ def _group_processors(root: object) -> Iterator[int]:
 
 
 def _whole_processors(quota_and_period: list[str]) -> Iterator[int]:
-    """Yield how many processors a quota of time in each period pays for, rounded up; nothing where there is no
-    quota."""
+    """Yield how many processors a quota of time in each period (two texts) pays for, rounded up; nothing where there is
+    no quota."""
     if len(quota_and_period) == 2:
         quota, period = (number(text) for text in quota_and_period)
         if quota and period:  # "max", or -1: as much as there is

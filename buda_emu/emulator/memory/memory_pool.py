@@ -25,10 +25,9 @@ def address_of(array: NDArray[Any]) -> int:
 
 
 class _Sheet:
-    """Large pages that pieces smaller than one are cut from, one after the other.
-
-    The first access to a small page costs a page fault, which takes a virtual machine longer than reading the tile that
-    lies there. The piece that lives longest keeps the sheet that it was cut from."""
+    """A stock of large pages from which pieces of memory are cut one after the other. The first access to a small page
+    costs a page fault, which takes a virtual machine longer than reading a tile. A sheet stays until its last piece is
+    gone."""
 
     def __init__(self) -> None:
         self._mapping: mmap.mmap | None = None
@@ -36,7 +35,8 @@ class _Sheet:
         self._lock = Lock()
 
     def cut(self, count: int) -> NDArray[np.float32]:
-        """Return float32[count] with undefined contents, at the start of a cache line."""
+        """Return float32[count], at most a large page, with undefined contents, at the start of a cache line. Raises
+        MemoryError."""
         size = -(-4 * count // CACHE_LINE) * CACHE_LINE
         with self._lock:
             if self._mapping is None or self._at + size > self._end:
@@ -51,8 +51,8 @@ _SHEET: Final = _Sheet()
 
 
 def _large_pages(size: int) -> tuple[mmap.mmap, int]:
-    """Return a mapping and the offset of its first large page; `size` bytes follow from there, whole pages of them
-    large. Raises MemoryError."""
+    """Map anonymous memory, and return it with the offset of its first large page, from which `size` bytes follow.
+    Raises MemoryError."""
     try:
         mapping = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
@@ -64,10 +64,9 @@ def _large_pages(size: int) -> tuple[mmap.mmap, int]:
 
 
 def fresh(count: int) -> NDArray[np.float32]:
-    """Return float32[count] with undefined contents, in memory that no other array uses.
-
-    It begins at the start of a cache line, from one large page on at the start of one. Only whole large pages are asked
-    for, so nothing is wasted at the end. Raises MemoryError."""
+    """Return float32[count] with undefined contents, in memory that no other array uses, at the start of a cache line.
+    Arrays of a large page or more begin at one; only whole large pages are asked for, so that nothing is wasted at the
+    end. Raises MemoryError."""
     size = 4 * count
     if size < SMALL_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         piece = _Memory(size + CACHE_LINE, np.uint8)
@@ -89,8 +88,8 @@ _Piece: TypeAlias = tuple[int, str, NDArray[np.float32]]
 
 
 def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
-    """Return all of the memory that an array is a part of; None where that was not made for float32, or is not
-    writable."""
+    """Return the whole array that `array` is a view of, or itself; None where that is not of float32 or not writable,
+    so that a pool cannot use it again."""
     memory = array
     while type(base := memory.base) is np.ndarray:
         memory = base
@@ -120,19 +119,19 @@ class MemoryPool:
         if 4 * count < LEAST_BYTES:
             return self._fresh(count)
         with self._lock:
-            size = count if count in self._free else self._near(count)
+            size = count if count in self._free else self._nearest_size(count)
             if size:
                 flat = self._remove(size, user)
                 return flat if size == count else flat[:count]
         return self._fresh(count)
 
-    def _near(self, count: int) -> int:
-        """Return the smallest size in the pool that is at least `count` and at most twice that; 0 where there is
-        none."""
+    def _nearest_size(self, count: int) -> int:
+        """Return the smallest size of a piece in the pool that is from `count` to twice that; 0 where there is none."""
         return min((size for size in self._free if count <= size <= 2 * count), default=0)
 
     def _remove(self, size: int, user: str | None) -> NDArray[np.float32]:
-        """Remove a piece of that size: this user's, else the one given last; with None the one given first."""
+        """Take a piece of that size out of the pool and return it: one that this user gave back, else the one given
+        last; with None the one given first."""
         pieces = self._free[size]
         at = -1 if user is not None else 0
         if user and len(pieces) > 1 and 4 * size >= LARGE_PAGE:
@@ -144,9 +143,9 @@ class MemoryPool:
         return flat
 
     def give(self, array: NDArray[Any], user: str = "") -> None:
-        """Take back an array of `take`, or any part of it, which stands for all of it; nobody may use it any more.
-        `user` names who gives it, who gets it again first. Memory that was not made for float32 is left to the
-        system."""
+        """Take back an array that `take` returned, or a view of it, which stands for all of it; nobody may use it any
+        more. `user` names who gives it, and is preferred by `take`. Memory that was not made for float32, or is too
+        small or large for the pool, is left to the system."""
         flat = memory_of(array)
         if flat is None or not LEAST_BYTES <= flat.nbytes <= self._limit:
             return
@@ -157,7 +156,7 @@ class MemoryPool:
             self._free.setdefault(flat.size, []).append((self._given, user, flat))
             self._bytes += flat.nbytes
             if self._bytes > self._limit:
-                self._keep(self._limit)
+                self._drop_oldest(self._limit)
 
     def shrink(self, byte_limit: int) -> None:
         """Keep at most `byte_limit` bytes of what is in the pool now, and give the rest to the system, the oldest
@@ -165,15 +164,15 @@ class MemoryPool:
         if self._bytes <= byte_limit:
             return
         with self._lock:
-            self._keep(byte_limit)
+            self._drop_oldest(byte_limit)
 
-    def _keep(self, byte_limit: int) -> None:
+    def _drop_oldest(self, byte_limit: int) -> None:
         """Drop the pieces given back first until at most `byte_limit` bytes are left."""
         while self._bytes > byte_limit:
             self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
     def drop(self) -> int:
-        """Give everything to the system, and return how many bytes were kept."""
+        """Give all free pieces back to the system, and return how many bytes they had."""
         with self._lock:
             self._free.clear()
             byte_count = self._bytes

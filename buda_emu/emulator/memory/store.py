@@ -32,7 +32,8 @@ class MemoryBudget:
     used: int = 0
 
     def take(self, count: int, owner: str) -> None:
-        """Account `count` more bytes for `owner`. Raises HostError beyond the limit."""
+        """Count `count` more bytes as used, for `owner`, who is named in the error. Raises HostError beyond the
+        limit."""
         if self.used + count > self.limit:
             gib = float(1 << 30)
             raise HostError(
@@ -52,7 +53,7 @@ class MemoryBudget:
 
 
 def consecutive(slots: Sequence[int]) -> bool:
-    """Return whether each slot is the one after the slot before it."""
+    """Return whether each slot is the one after the slot before it; also for one slot and none."""
     return len(slots) < 2 or list(slots) == list(range(slots[0], slots[0] + len(slots)))
 
 
@@ -75,7 +76,8 @@ class TileStore:
         self.writes = 0  # grows with each write that gives slices a label
 
     def lend(self, source: Source, slices: int, label: str) -> bool:
-        """Hold `slices` slices of that format label by their source. Returns False where something is held already."""
+        """Make an empty store refer to `slices` slices of that format label, which `source` reads when they are needed.
+        Returns False, and does nothing, where slices have been asked for already."""
         if self._labels:
             return False
         self.source = source
@@ -84,7 +86,8 @@ class TileStore:
         return True
 
     def settle(self) -> None:
-        """Take memory for lent slices, and fill it. Raises HostError beyond the budget's limit."""
+        """Copy slices that the store only refers to into memory of its own; does nothing without such slices. Raises
+        HostError beyond the memory limit."""
         source = self.source
         labels = self._labels
         if source is None:
@@ -101,12 +104,14 @@ class TileStore:
         self._labels = labels
 
     def _fill(self, source: Source, slices: int) -> None:
-        """Copy slices 0..slices-1 of a lent tensor from its source into the memory, one by one."""
+        """Copy slices 0..slices-1 of an array that the store refers to, read by `source`, into the store's memory, one
+        by one."""
         for number in range(slices):
             self._data[number] = source(number, number + 1)[0]
 
     def data(self, slices: int) -> NDArray[np.float32]:
-        """Return the array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
+        """Return the whole writable array, float32[>=slices, tiles, 1024], after making room for at least `slices`
+        slices. Raises HostError beyond the memory limit."""
         if self.source is not None:
             self.settle()
         if slices > len(self._labels):
@@ -114,7 +119,8 @@ class TileStore:
         return self._data
 
     def reach(self, slices: int) -> None:
-        """Make room for at least `slices` slices. Raises HostError beyond the budget's limit."""
+        """Make room for at least `slices` slices and count them against the budget. Raises HostError beyond its
+        limit."""
         reached = len(self._labels)
         if slices <= reached:
             return
@@ -129,9 +135,9 @@ class TileStore:
         self._labels.extend([_NEVER] * (slices - reached))
 
     def _make_room(self, slices: int, reached: int, size: int) -> None:
-        """Take memory for more than `reached` slices of `size` bytes, at least `slices`, as much as can be had. Raises
-        HostError where that is too little."""
-        for room in self._rooms(reached, slices, size):
+        """Move the `reached` slices into memory for at least `slices` slices of `size` bytes, more if it can be had.
+        Raises HostError where not even that can."""
+        for room in self._room_attempts(reached, slices, size):
             try:
                 self._grow(reached, min(self.slices, max(slices, room)))  # who still reads the old keeps it alive
             except MemoryError:
@@ -140,14 +146,14 @@ class TileStore:
         self._budget.give_back((slices - reached) * size)
         raise HostError(f"memory of {self.name}: {slices * size} bytes are not to be had")
 
-    def _rooms(self, reached: int, slices: int, size: int) -> tuple[int, ...]:
-        """Return the numbers of slices to ask memory for, in turn; `size`: bytes of a slice. Untouched memory costs
-        nothing, so the first is room for all that the limit allows: then nothing is moved later, which would take
-        memory twice."""
+    def _room_attempts(self, reached: int, slices: int, size: int) -> tuple[int, ...]:
+        """Return the numbers of slices to ask memory for, one after the other until it succeeds; `size`: bytes of a
+        slice. Untouched memory costs nothing, so the first is room for all that the limit allows, which saves a later
+        move."""
         return slices + self._budget.left // size, max(2 * reached, _ROOM_BYTES // size), slices
 
     def _capacity(self) -> int:
-        """Return the number of slices that there is memory for."""
+        """Return the number of slices that memory is allocated for."""
         return self._data.shape[0]
 
     def _grow(self, reached: int, room: int) -> None:
@@ -157,8 +163,8 @@ class TileStore:
         self._data = grown
 
     def exchange(self, array: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Hold all slices in `array`, float32[slices, tiles, 1024], from now on. Returns the array that held them
-        before."""
+        """Make `array`, float32[slices, tiles, 1024], the memory of all slices, without a copy, and return the array
+        that was it before."""
         old = self.data(self.slices)
         self._data = array
         return old
@@ -206,19 +212,21 @@ class TileStore:
         return (self._data,)
 
     def may_hold(self, arrays: Arrays) -> bool:  # noqa: ARG002 - any 32 bits are a float32
-        """Return whether slices of a file of unknown origin are valid in this memory; any 32 bits are a float32."""
+        """Return whether slices read from a file that may be damaged are valid values of this store: always, as any 32
+        bits are a float32."""
         return True
 
     def replace(self, arrays: Arrays, labels: Sequence[str]) -> None:
-        """Hold these slices instead, len(labels) in each array. The caller has checked the budget's limit."""
+        """Make these arrays, of len(labels) slices, the contents of the store. The caller has checked the memory
+        limit."""
         self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
         self.source = None
         self.writes += 1
-        self._take(arrays)
+        self._replace_arrays(arrays)
         self._labels = list(labels)
 
-    def _take(self, arrays: Arrays) -> None:
-        """Hold this array from now on."""
+    def _replace_arrays(self, arrays: Arrays) -> None:
+        """Make this single array the memory of the store."""
         (self._data,) = arrays
 
     def free(self) -> None:
@@ -243,7 +251,7 @@ class ElsewhereStore(TileStore):
         raise InternalError(f"{self.name} lies on another machine ({slices} slices)")
 
     def reach(self, slices: int) -> None:
-        """Make room for labels only."""
+        """Extend the list of labels to at least `slices`; no memory is taken."""
         self._labels.extend([_NEVER] * (slices - len(self._labels)))
 
     def slice_bytes(self, slices: int) -> int:  # noqa: ARG002
@@ -251,7 +259,7 @@ class ElsewhereStore(TileStore):
         return 0
 
     def fresh(self, slices: int) -> Arrays:  # noqa: ARG002
-        """Return an array without slices."""
+        """Return an array of 0 slices, whatever is asked for."""
         return super().fresh(0)
 
     def zero_entries(self, view: "EntryView") -> None:
@@ -287,18 +295,19 @@ class EntryView:
 
     @property
     def written(self) -> int:
-        """The number of entries that have been written. Entries beyond the last that was asked for are not looked
-        at."""
+        """The number of entries that are wholly written."""
         reached = min(self.entries, len(self.store.labels) // self.t)
         return sum(bool(self.label(slot)) for slot in range(reached))
 
     def slices(self, slot: int) -> set[tuple[int, int]]:
-        """Return (store, z-slice) of each slice of an entry: dual views of one memory have these in common."""
+        """Return (id of the store, number of the z-slice) for each slice of an entry. Rams that are views of one memory
+        have such pairs in common."""
         store = id(self.store)
         return {(store, position) for position in range(slot * self.t, (slot + 1) * self.t)}
 
     def entry(self, slot: int) -> NDArray[np.float32]:
-        """Return one entry, not to be written to: float32[tiles, 1024]."""
+        """Return one entry, not to be written to: float32[tiles, 1024]. Its contents are undefined if it was never
+        written."""
         return self.read([slot])[0]
 
     def reserve(self, entries: int) -> None:
@@ -315,8 +324,8 @@ class EntryView:
         return slices.reshape(count, self.tiles, TILE_ELEMENTS)
 
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
-        """Return entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a
-        copy."""
+        """Return the entries of these slots in that order, not to be written to: float32[w, tiles, 1024]; a view where
+        the slots are consecutive, else a copy."""
         if len(slots) == 1 or consecutive(slots):
             if self.store.source is not None:
                 return self.lent(slots[0], len(slots))
@@ -324,7 +333,8 @@ class EntryView:
         return np.stack([self.entry(slot) for slot in slots])
 
     def lent(self, slot: int, count: int) -> NDArray[np.float32]:
-        """Return `count` consecutive entries, from `slot` on, of a store that is lent: float32[count, tiles, 1024]."""
+        """Read `count` consecutive entries, from `slot` on, of a store that only refers to an array: float32[count,
+        tiles, 1024]. Fails with AssertionError for another store."""
         source = self.store.source
         assert source is not None, "of a store that is lent"
         return source(slot * self.t, (slot + count) * self.t).reshape(count, self.tiles, TILE_ELEMENTS)
@@ -342,24 +352,25 @@ class EntryView:
         self.mark(slots, label)
 
     def exchange(self, values: NDArray[np.float32]) -> NDArray[np.float32] | None:
-        """Make float32[1, tiles, 1024] the memory of the only entry, and return the memory that it had. None where the
-        store has more entries."""
+        """Make float32[1, tiles, 1024] the memory of a store with one entry, without a copy, and return the memory that
+        it had. Returns None, and does nothing, where the store has more entries."""
         if self.store.slices != self.t:
             return None
         return self.store.exchange(values.reshape(self.t, self.store.tiles, TILE_ELEMENTS))
 
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
-        """Return whether `block`, taken earlier from `slot` on, is still memory of the store. A push may have made the
-        store grow since."""
+        """Return whether `block`, a view taken earlier from `slot` on, still lies in the store's memory: the store may
+        have grown, and moved, since."""
         return memory_pool.address_of(block) == memory_pool.address_of(self.block(slot, 1))
 
     def note(self, slots: Sequence[int], label: str) -> None:
-        """Record that another machine has written the entries in these slots, which get the format label `label`."""
+        """Mark these slots as written, with the format label `label`, after making room; for entries whose data another
+        machine holds or that arrive later."""
         self.reserve(max(slots, default=-1) + 1)
         self.mark(slots, label)
 
     def mark(self, slots: Sequence[int], label: str) -> None:
-        """Record that the entries in these slots now hold data of that format label."""
+        """Mark the entries in these slots as holding data of that format label."""
         for slot in slots:
             self.store.mark(slot * self.t, self.t, label)
             if self.labels is not None:

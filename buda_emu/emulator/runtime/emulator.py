@@ -156,7 +156,7 @@ class Emulator:
         return shown
 
     def _occupancies(self) -> list[tuple[str, int, int]]:
-        """Return name, entries held and room of each queue and ram that holds any."""
+        """Return (name, entries held, entries that fit) of each queue and ram that holds any."""
         filled: list[tuple[str, int, int]] = []
         for name, channel in self._memory.channels.items():
             if isinstance(channel, Fifo):
@@ -182,14 +182,16 @@ class Emulator:
         self._free()
 
     def _free(self) -> None:
-        """Free memory and tensors once the machine is closed and no program is left; later calls do nothing."""
+        """Free memory and tensors if the machine is closed and no program is left; earlier and later calls do
+        nothing."""
         if self._gate.claim():
             self._memory.free()
             self._context.free()
             self._executor.free()
 
     def add_listener(self, listener: Listener) -> None:
-        """Call `listener` for every later event. Raises HostError for one with a public method that is no event."""
+        """Call `listener` for every later event. Raises HostError for an object that is no listener, or has a public
+        method that is no event."""
         require_events(listener)
         with self._gate:
             self._watched.listeners = (*self._watched.listeners, listener)
@@ -260,8 +262,8 @@ class Emulator:
         self._begun = state.ImageUse(image, image_stores)
 
     def pushed_elsewhere(self, queue: str, count: int, slot: int | None = None) -> None:
-        """Count a push of entries of a queue that another machine holds, of several that run one netlist. Raises as
-        `push`."""
+        """Count a push of `count` entries that another machine holds, of several that run one netlist: pointers move,
+        no data is stored. `slot`: the first slot of a ram. Raises as `push`."""
         self._require_open("pushed_elsewhere")
         self._exchange.pushed_elsewhere(queue, count, slot)
 
@@ -291,8 +293,8 @@ class Emulator:
             self._raise_with_cause(queue, error)
 
     def _raise_with_cause(self, queue: str, error: HostTimeoutError) -> NoReturn:
-        """Raise the error of a read that found too few entries, with the failure of the last program if an op fills
-        the queue: an error of `run_async` shows nowhere else."""
+        """Raise the error of a read that found too few entries. If an op fills the queue and the last program failed,
+        the error names that failure, since an error of `run_async` shows nowhere else."""
         failure = self._programs.last_failure
         if failure is None or self.netlist.queues[queue].host_fed:
             raise error from None
@@ -374,8 +376,8 @@ class Emulator:
         return self._programs.start(program, params, wait, progress)
 
     def resume(self, standing: Standing) -> None:
-        """Run the rest of a program from an instruction on, after `checkpoints` brought the machine back to it. Raises
-        as `run`."""
+        """Run the rest of a program from the instruction of `standing` on, on the calling thread, after `checkpoints`
+        brought the machine back to it. Raises as `run`."""
         self._require_open("resume")
         self._programs.resume(standing)
 
@@ -393,13 +395,13 @@ class Emulator:
     def machine(self) -> "state.Machine":
         """The parts of the machine, for a stepper while a program is held, and for others while none runs."""
         self._require_open("machine")
-        return self._state()
+        return self._machine_state()
 
     def checkpoints(self) -> "Checkpoints":
-        """Return an object that copies the machine's state in memory, and restores it."""
+        """Return an object that takes copies of the machine's state in memory and restores them, for debuggers."""
         from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
 
-        return Checkpoints(self._state(), self._epochs)
+        return Checkpoints(self._machine_state(), self._epochs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state of the machine to one file (docs/run/snapshots.md); a file of that name is replaced.
@@ -410,7 +412,7 @@ class Emulator:
             self._netlist_text = state.unchanged_file_of(self.netlist) or b""
         with self._gate:
             self._require_idle("save")
-            state.save(self._state(), path, self._netlist_text or None)
+            state.save(self._machine_state(), path, self._netlist_text or None)
 
     def restore(self, path: str | os.PathLike[str], image: "state.InitialImage | None" = None) -> None:
         """Restore the state of a file that `save` wrote with the same version, netlist and precision. `image` is the
@@ -421,7 +423,7 @@ class Emulator:
         self._require_open("restore")
         with archive.Reader(path, self._memory.limit) as reader, self._gate:
             self._require_idle("restore")
-            self._begun = state.restore(self._state(), reader, image)
+            self._begun = state.restore(self._machine_state(), reader, image)
             self._gate.notify()
 
     @classmethod
@@ -453,7 +455,7 @@ class Emulator:
                 listeners=listeners,
             )
             try:
-                emulator._begun = state.restore(emulator._state(), reader, image)
+                emulator._begun = state.restore(emulator._machine_state(), reader, image)
                 if netlist is None:
                     emulator._netlist_text = reader.netlist  # its file need not be here
             except BaseException:
@@ -461,8 +463,8 @@ class Emulator:
                 raise
         return emulator
 
-    def _state(self) -> "state.Machine":
-        """Return the parts of the machine that hold state, for snapshots, checkpoints and steppers."""
+    def _machine_state(self) -> "state.Machine":
+        """Return the parts of the machine that hold state, not copied, for snapshots, checkpoints and steppers."""
         return state.Machine(
             self.netlist,
             self.precision,

@@ -26,9 +26,9 @@ class OpenMachine:
 
     @contextmanager
     def use(self, key: Hashable, make: Callable[[], Emulator], keep: OnMachine = do_nothing) -> Generator[Emulator]:
-        """Give the machine of a key to the calling thread alone; `make` opens it unless it is open, and the machine of
-        another key is closed first. `keep` is called with a machine before it is closed for another key or after a
-        failure."""
+        """Context in which the calling thread alone uses the machine of `key`. `make` opens that machine unless it is
+        open; one of another key is closed first. `keep` is called with a machine before it is closed for another key or
+        after a failure, to read what is to stay."""
         with self._lock:
             if self._machine is None or self._key != key:
                 self._drop(keep)
@@ -44,7 +44,7 @@ class OpenMachine:
 
     @contextmanager
     def current(self) -> Generator[Emulator | None]:
-        """Give the machine that is open, or None, to the calling thread alone."""
+        """Context in which the calling thread alone uses the machine that is open; None where none is."""
         with self._lock:
             yield self._machine
 

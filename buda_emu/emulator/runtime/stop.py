@@ -18,7 +18,8 @@ from buda_emu.support.stopped import OpAtFault, QueueState, Stopped, Transfer, W
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The facts from which the cause of a stop is inferred."""
+    """The facts from which the cause of a stop is inferred. `graphs`: those that run together; `channel`: the queue or
+    ram at fault, None where there is none."""
 
     netlist: Netlist
     place: Place
@@ -34,7 +35,8 @@ class Scene:
         return None
 
     def settings(self, queue: str) -> QueueSettings | None:
-        """Return the settings of a queue in the execute that stopped, None where it has none."""
+        """Return the settings of a queue in the execute at which the program stopped; None where that has none, or is
+        no execute."""
         instruction = self.place.instruction
         if not isinstance(instruction, Execute):
             return None
@@ -42,7 +44,8 @@ class Scene:
 
 
 def likely_cause(error: ProgramError, scene: Scene) -> str:
-    """Return the likely cause in words, "" where nothing can be added to the problem itself."""
+    """Return the likely cause of a stop and its remedy in words, "" where nothing can be added to the error's own
+    text."""
     wrap = _wrong_wrap(scene)
     if wrap:
         return wrap
@@ -51,8 +54,8 @@ def likely_cause(error: ProgramError, scene: Scene) -> str:
 
 
 def _wrong_wrap(scene: Scene) -> str:
-    """Return the checker's finding that a pointer of the queue at fault is wrapped at another place than the queue's
-    own, as a cause; "" without one. Such a pointer goes astray after some rounds, whatever else the program does."""
+    """Return, as a cause, the checker's finding that a program wraps a pointer of the queue at fault at a number that
+    is not the queue's; "" without one. Such a pointer goes wrong after some rounds, whatever else the program does."""
     queue = scene.queue
     if queue is None:
         return ""
@@ -63,11 +66,11 @@ def _wrong_wrap(scene: Scene) -> str:
 
 
 def _full_cause(_error: ProgramError, scene: Scene) -> str:
-    """Return the cause of a full queue: the host, or a reader that frees too little."""
+    """Return why a queue is full: the host pops too little, or a graph frees too little. "" without a queue."""
     queue = scene.queue
     if queue is None:
         return ""
-    pushed, popped = _counts(scene, queue)
+    pushed, popped = _count_traffic(scene, queue)
     readers = _readers(scene.netlist, queue)
     traffic = f"so far {plural(pushed, 'entry')} pushed and {popped} freed"
     if not readers:
@@ -90,11 +93,11 @@ def _full_cause(_error: ProgramError, scene: Scene) -> str:
 
 
 def _empty_cause(_error: ProgramError, scene: Scene) -> str:
-    """Return the cause of an empty queue: too few pushes of the host, or a graph that did not fill it."""
+    """Return why a queue is empty: too few pushes of the host, or a graph that did not fill it. "" without a queue."""
     queue = scene.queue
     if queue is None:
         return ""
-    pushed, popped = _counts(scene, queue)
+    pushed, popped = _count_traffic(scene, queue)
     if queue.host_fed:
         if not pushed:
             return f"the host has pushed nothing to {queue.name}: push its entries before the run"
@@ -102,12 +105,12 @@ def _empty_cause(_error: ProgramError, scene: Scene) -> str:
             f"the host has pushed {plural(pushed, 'entry')} to {queue.name} in all and {popped} are used up: push as "
             "many as the program reads (input_count in each round), or run fewer rounds"
         )
-    return _producer_did_not_run(scene, queue, pushed, popped)
+    return _producer_cause(scene, queue, pushed, popped)
 
 
-def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) -> str:
-    """Return why the op that fills a queue did not do so in time, "" for a queue without one; `pushed` and `popped`
-    entries so far."""
+def _producer_cause(scene: Scene, queue: Queue, pushed: int, popped: int) -> str:
+    """Return why the op that fills a queue did not do so in time, "" for a queue that no op fills. `pushed` and
+    `popped`: entries so far."""
     op = scene.netlist.ops.get(queue.input)
     if op is None:
         return ""
@@ -126,12 +129,12 @@ def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) 
 
 
 def _unwritten_cause(_error: ProgramError, scene: Scene) -> str:
-    """Return the cause of a read of an entry that nobody has written."""
+    """Return why the program reads an entry that nobody has written, "" where that is not known."""
     queue = scene.queue
     channel = scene.channel
     if queue is None or channel is None:
         return ""
-    pushed, popped = _counts(scene, queue)
+    pushed, popped = _count_traffic(scene, queue)
     if isinstance(channel, Ram):
         if queue.host_fed:
             return (
@@ -149,12 +152,12 @@ def _unwritten_cause(_error: ProgramError, scene: Scene) -> str:
         local = f"; rd_ptr_local {ring.local} is {ahead} ahead of rd_ptr_global {ring.rd}"
     if queue.host_fed:
         return f"the host has pushed {plural(pushed, 'entry')} to {queue.name} and the epoch reads beyond them{local}"
-    text = _producer_did_not_run(scene, queue, pushed, popped)
+    text = _producer_cause(scene, queue, pushed, popped)
     return f"{text}{local}" if text else ""
 
 
 def _pointer_cause(_error: ProgramError, scene: Scene) -> str:
-    """Return the cause of a pointer outside of its range: a wrap at another number."""
+    """Return the remedy for a pointer outside of its range: a wrap at the queue's own number. "" without a queue."""
     queue = scene.queue
     if queue is None:
         return ""
@@ -175,7 +178,7 @@ def _pointer_cause(_error: ProgramError, scene: Scene) -> str:
 
 
 def _settings_cause(error: ProgramError, scene: Scene) -> str:
-    """Return the cause of queue settings that cannot be, "" for others than the common ones."""
+    """Return the remedy for queue settings that are not possible, "" for other problems than the common ones."""
     queue = scene.queue
     if "input_count" in error.problem and queue is not None:
         return (
@@ -192,7 +195,7 @@ def _settings_cause(error: ProgramError, scene: Scene) -> str:
 
 
 def _value_cause(error: ProgramError, _scene: Scene) -> str:
-    """Return the cause of a variable without a value or with a wrong one, "" for other problems."""
+    """Return the remedy for a variable without a value or with a wrong one, "" for other problems."""
     if error.problem.find("unknown variable") >= 0:
         return "declare it by var or staticvar, or bind it by param, before it is used"
     if "has no value" in error.problem:
@@ -214,14 +217,14 @@ def _loop_cause(error: ProgramError, scene: Scene) -> str:
 
 
 def _allocation_cause(error: ProgramError, _scene: Scene) -> str:
-    """Return the cause of an allocation that fails."""
+    """Return the remedy for a failed allocate_queue or deallocate_queue."""
     if "held by" in error.problem:
         return "deallocate_queue the one that holds the memory first, or give them different addresses"
     return "pair each allocate_queue with one deallocate_queue"
 
 
 def _op_cause(error: ProgramError, scene: Scene) -> str:
-    """Return where to look in an op that fails on its operands."""
+    """Return what to look at in an op that fails on its operands, "" where no op is known."""
     op = scene.netlist.ops.get(error.op)
     if op is None:
         return ""
@@ -253,14 +256,14 @@ _CAUSES: Mapping[str, Callable[[ProgramError, Scene], str]] = {
 }
 
 
-def _counts(scene: Scene, queue: Queue) -> tuple[int, int]:
-    """Return the numbers of entries pushed and freed so far."""
+def _count_traffic(scene: Scene, queue: Queue) -> tuple[int, int]:
+    """Return the numbers of entries of a queue pushed and freed so far."""
     entry = scene.journal.of(queue.name)
-    return _count(entry.pushed), _count(entry.popped)
+    return _total_of(entry.pushed), _total_of(entry.popped)
 
 
-def _count(traffic: Traffic | None) -> int:
-    """Return the total of a traffic, 0 for none."""
+def _total_of(traffic: Traffic | None) -> int:
+    """Return the total of a push or pop record, 0 for None."""
     return traffic.total if traffic is not None else 0
 
 
@@ -286,9 +289,8 @@ def _ops_of(netlist: Netlist, graphs: Sequence[str]) -> list[Op]:
 
 
 def waiting_ops(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) -> tuple[Wait, ...]:
-    """Return the ops of the running graphs that a full or empty queue stops, and those after them that get no input.
-
-    Empty for the other kinds of stop: there no op waits."""
+    """Return the ops of the running graphs that wait at a full or empty queue, and those that in turn wait for their
+    results. Empty for other kinds of stop, where no op waits."""
     queue = netlist.queues.get(error.queue)
     ops = _ops_of(netlist, graphs)
     if queue is None or error.kind not in ("full", "empty"):
@@ -306,14 +308,15 @@ def waiting_ops(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) ->
 
 
 def _is_stuck_at(kind: str, op: Op, queue: Queue) -> bool:
-    """Return whether the op waits at a queue: it writes one that is "full", or reads one that is "empty" (`kind`)."""
+    """Return whether an op waits at a queue: for `kind` "full" the op that writes it, else ("empty") an op that reads
+    it."""
     if kind == "full":
         return op.name == queue.input
     return queue.name in op.inputs
 
 
 def _missing_resource(kind: str, op: Op, queue: Queue) -> str:
-    """Return in words what an op waits for at a queue: room, or an entry."""
+    """Return in words what an op waits for at a queue: room for `kind` "full", else an entry."""
     if kind == "full":
         return f"room in {queue.name}"
     position = list(op.inputs).index(queue.name)
@@ -323,8 +326,9 @@ def _missing_resource(kind: str, op: Op, queue: Queue) -> str:
 def describe_stop(
     error: ProgramError, place: Place, netlist: Netlist, channels: Mapping[str, Fifo | Ram], journal: Journal
 ) -> Stopped:
-    """Return the surroundings of an error that ended a program at `place`."""
-    graphs = _graphs(netlist, place)
+    """Return what a report needs of an error that ended a program at `place`: instruction, variables, graphs, ops and
+    queue at fault, waiting ops, and the likely cause."""
+    graphs = _graphs_at(netlist, place)
     channel = channels.get(error.queue)
     mark = place.instruction.at()
     return Stopped(
@@ -339,16 +343,16 @@ def describe_stop(
         loops=place.rounds,
         variables=place.variables,
         graphs=graphs,
-        ops=_ops(error, netlist, graphs),
+        ops=_ops_at_fault(error, netlist, graphs),
         input=error.input,
         waiting=waiting_ops(error, netlist, graphs),
-        queue=_state(channel, netlist, journal) if channel is not None else None,
+        queue=_queue_state(channel, netlist, journal) if channel is not None else None,
         cause=likely_cause(error, Scene(netlist=netlist, place=place, graphs=graphs, channel=channel, journal=journal)),
     )
 
 
-def _graphs(netlist: Netlist, place: Place) -> tuple[str, ...]:
-    """Return the graphs that run together at this place, () where it is no execute."""
+def _graphs_at(netlist: Netlist, place: Place) -> tuple[str, ...]:
+    """Return the graphs that run together by the execute at this place, () where it is no execute."""
     instruction = place.instruction
     if not isinstance(instruction, Execute):
         return ()
@@ -356,8 +360,9 @@ def _graphs(netlist: Netlist, place: Place) -> tuple[str, ...]:
     return next(graphs, (instruction.graph,))
 
 
-def _ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -> tuple[OpAtFault, ...]:
-    """Return the op at fault, else the ops of the running graphs that read or write the queue at fault."""
+def _ops_at_fault(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -> tuple[OpAtFault, ...]:
+    """Return, as a report shows them, the op that the error names, else the ops of these graphs that fill (a full) or
+    read (an empty or unwritten) queue at fault."""
     return tuple(OpAtFault(op.name, op.type, op.graph, op.at().line) for op in _found_ops(error, netlist, graphs))
 
 
@@ -375,7 +380,7 @@ def _found_ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -
     return [op for op in _ops_of(netlist, graphs) if queue.name in op.inputs]
 
 
-def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueState:
+def _queue_state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueState:
     """Return the pointers, occupancy and last traffic of a queue or ram, as a report shows them."""
     entry = journal.of(channel.name)
     pushed = _transfer(entry.pushed, netlist)
@@ -411,7 +416,8 @@ def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueStat
 
 
 def _transfer(traffic: Traffic | None, netlist: Netlist) -> Transfer | None:
-    """Return a traffic as a report shows it, with the place in the program where it is known; None for none."""
+    """Return a push or pop record as a report shows it, with the place in the program where that is known; None for
+    None."""
     if traffic is None:
         return None
     by = traffic.by

@@ -46,7 +46,8 @@ class BufferPool:
         self._unused_bytes = 0
 
     def take(self, entries: int, tiles: int) -> NDArray[np.float32]:
-        """Return an array float32[entries, tiles, 1024] with undefined contents."""
+        """Return an array float32[entries, tiles, 1024] with undefined contents, which the caller returns by
+        `give_back`."""
         shape = (entries, tiles, TILE_ELEMENTS)
         count = entries * tiles * TILE_ELEMENTS
         pieces = self._free.get(count)
@@ -60,7 +61,7 @@ class BufferPool:
         return array.reshape(shape)
 
     def lend(self, count: int) -> NDArray[np.float32]:
-        """Return float32[count] with undefined contents, to be given back."""
+        """Return float32[count] with undefined contents, which the caller returns by `give_back`."""
         pieces = self._free.get(count)
         if pieces:
             self._unused_bytes -= 4 * count
@@ -77,7 +78,8 @@ class BufferPool:
         return self._free[size].pop()[1].reshape(-1)[:count]
 
     def give_back(self, array: NDArray[Any]) -> None:
-        """Take an array back, as `MemoryPool.give` does; the next request for the same shape gets this very array."""
+        """Take back an array that nobody uses any more; the next request for the same number of floats gets this very
+        array. Ignores an array whose memory is no pool memory or larger than the pool may keep."""
         memory = memory_of(array)
         if memory is None or memory.nbytes > self._most:
             return
@@ -91,18 +93,18 @@ class BufferPool:
         pieces.append((self._given, array))
         self._unused_bytes += 4 * size
         if self._unused_bytes > self._most:
-            self._keep(self._most)
+            self._free_oldest(self._most)
 
     def leave(self, byte_limit: int) -> None:
-        """Free arrays until this pool and that of closed machines hold at most `byte_limit` unused bytes together, and
-        let this pool keep no more from now on. Called before each chunk of inputs, with the room that its tensors
-        leave."""
+        """Let this pool keep at most `byte_limit` bytes of unused arrays (and never more than 512 MiB) from now on, and
+        free those beyond, also of the pool of the process. Called before each chunk of inputs, with the room that its
+        tensors leave."""
         self._most = min(byte_limit, _KEEP_BYTES)
-        self._keep(self._most)
+        self._free_oldest(self._most)
         POOL.shrink(byte_limit - self._unused_bytes)
 
-    def _keep(self, byte_limit: int) -> None:
-        """Give the arrays given back first to the system until at most `byte_limit` bytes are left."""
+    def _free_oldest(self, byte_limit: int) -> None:
+        """Free the unused arrays that were given back first, until at most `byte_limit` bytes of them are left."""
         while self._unused_bytes > byte_limit:
             pieces = min((pieces for pieces in self._free.values() if pieces), key=lambda pieces: pieces[0][0])
             _, array = pieces.pop(0)
@@ -139,8 +141,8 @@ class Duties:
 def _owners_of_step(
     step: Run | Read | Convert, part: Part, readers: Set[int], needed: list[set[int]]
 ) -> frozenset[int]:
-    """Return the machines that can do a step by themselves, and add them to `needed`, which has for each value the
-    machines that need it, for the step's inputs. `readers`: the machines that need the step's own value."""
+    """Return the machines that can do a step by themselves. Adds to `needed`, which has for each value the machines
+    that need it, those that need the step's inputs. `readers`: the machines that need the step's own value."""
     match step:
         case Run():
             owners = frozenset({part.owner(step.op.name)})
@@ -167,7 +169,8 @@ def _late_values(
 
 
 def assign_duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
-    """Return the duties of the machine of `part` in a plan. `queues` are those that may be written late."""
+    """Return the share of the machine of `part` in a plan: which values it computes, sends, receives and stores.
+    `queues` are those that may be written later than their chunk."""
     needed: list[set[int]] = [set() for _ in plan.tiles]
     for push in plan.pushes:
         needed[push.value] |= part.keepers(push.queue)
@@ -210,8 +213,9 @@ _Store = Callable[[list[NDArray[Any]]], None]
 
 
 class Late:
-    """The values that a machine stores later in one epoch. Values from another machine arrive in the order in which it
-    sends them, so those put off are taken before the next one that is needed at once."""
+    """The values that a machine stores later in one epoch than the chunk that they belong to. Values from one machine
+    arrive in the order in which it sends them, so those put off are received before the next one that is needed at
+    once."""
 
     def __init__(self, part: Part, memory: Memory, topology: Topology) -> None:
         def memory_of(queue: str) -> int:
@@ -226,28 +230,30 @@ class Late:
         self._held: Counter[int] = Counter()
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """Return the value that machine `source` sends for this step, after those of its values that were put off."""
+        """Return the value that machine `source` sends for this step. First receives and stores the values of that
+        machine that were put off. Raises HostError when the machine is lost."""
         while self._waiting.get(source):
-            self._take(source)
+            self._receive_oldest(source)
         return self._part.receive(source)
 
     def put_off(self, source: int, most_bytes: int, store: _Store) -> None:
-        """Store the value that `source` sends for this step later, by `store`; a value whose `most_bytes` are more than
-        may wait is stored now, and those put off earlier make room."""
+        """Leave the value that `source` sends for this step to be received later and passed to `store`. `most_bytes` is
+        the upper bound of its size: earlier values are received now if all that wait would exceed LATE_BYTES, and so is
+        this value if it exceeds that alone."""
         while self._waiting.get(source) and self._held[source] + most_bytes > LATE_BYTES:
-            self._take(source)
+            self._receive_oldest(source)
         self._waiting.setdefault(source, deque()).append((most_bytes, store))
         self._held[source] += most_bytes
         if most_bytes > LATE_BYTES:
-            self._take(source)
+            self._receive_oldest(source)
 
     def take_all(self) -> None:
         """Receive and store everything that was put off."""
         for source, waiting in self._waiting.items():
             while waiting:
-                self._take(source)
+                self._receive_oldest(source)
 
-    def _take(self, source: int) -> None:
+    def _receive_oldest(self, source: int) -> None:
         """Receive the oldest value put off from a machine, and store it."""
         count, store = self._waiting[source].popleft()
         self._held[source] -= count
@@ -284,14 +290,15 @@ class Context:
     known_duties: dict[int, Duties] = field(default_factory=dict[int, Duties])  # of plans, which live as long
 
     def duties_of(self, plan: Plan, part: Part, late: Late) -> Duties:
-        """Return the duties of the machine for a plan, computed once."""
+        """Return the duties of the machine for a plan, computed at the first call and kept. `late` names the queues
+        that may be written late."""
         duties = self.known_duties.get(id(plan))
         if duties is None:
             duties = self.known_duties[id(plan)] = assign_duties(plan, part, late.queues)
         return duties
 
     def free(self) -> None:
-        """Release all tensors."""
+        """Give the unused arrays to the pool of the process, and forget the sums of gradient ops."""
         self.pool.free()
         self.gradients.clear()
 
@@ -318,8 +325,8 @@ class ChunkRun(ABC, Generic[V]):
         self._direct = self._direct_places()
 
     def _direct_places(self) -> dict[int, tuple[str, V]]:
-        """Return, by value, the queue and the free slots that a result may be computed into: nobody reads them while
-        the chunk runs."""
+        """Return, by value, the queue and its free slots into which a result may be computed without a later copy,
+        because nobody reads them while the chunk runs."""
         places: dict[int, tuple[str, V]] = {}
         for step in self._plan.direct:
             if self._duties is not None and step.value not in self._duties.computed:
@@ -328,21 +335,22 @@ class ChunkRun(ABC, Generic[V]):
             busy = self._chunk.reads.get(step.queue)
             if step.value not in places and consecutive(slots) and not (busy and set(slots).intersection(busy)):
                 view = self._context.memory.channels[step.queue].view
-                places[step.value] = step.queue, self._block(view, slots[0], len(slots))
+                places[step.value] = step.queue, self._writable_entries(view, slots[0], len(slots))
         return places
 
     def compute(self) -> None:
-        """Do every step. Tensors are given back after their last use."""
+        """Do every step of the plan that is this machine's. Tensors are given back after their last use; results stay
+        for `store`. Raises ProgramError naming the op."""
         if self._duties is None and not self._context.memory.lends:
             self._compute_alone()
         else:
             self._compute_with_others()
 
     def _compute_alone(self) -> None:
-        """Do every step, where this machine holds all tensors."""
+        """Do every step, on the only machine and with all tensors in memory."""
         values = self._values
         owned = self._owned
-        run = self._op if self._is_watched else self._compute_op
+        run = self._run_watched if self._is_watched else self._compute_op
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
             match step:
                 case Run():
@@ -352,15 +360,15 @@ class ChunkRun(ABC, Generic[V]):
                 case Convert():
                     self._convert(step)
                 case Same():
-                    self._same(step)
+                    self._announce_same(step)
             for value in freed:
                 array = values.pop(value)
                 if value in owned:
                     self._give_back(array)
 
     def _compute_with_others(self) -> None:
-        """Do every step of this machine, and exchange values with the other machines. Lent tensors are read when they
-        are needed, not all at once."""
+        """Do the steps of this machine, and send and receive values where several machines run the netlist. Entries of
+        queues that lie in files are read when an op needs them, not all at once."""
         later: dict[int, Read] = {}
         part = self._context.part
         duties = self._duties
@@ -370,14 +378,14 @@ class ChunkRun(ABC, Generic[V]):
                 if later:
                     for value in later.keys() & uses(step):
                         self._read(later.pop(value))
-                self._step(step, freed, later)
+                self._do_step(step, freed, later)
             elif duties.source[number] >= 0:
                 self._receive_value(step.value, duties.source[number], duties, late)
             if part is not None and duties is not None:
                 for other in duties.targets[number]:
                     if step.value in later:
                         self._read(later.pop(step.value))
-                    part.send(other, self._arrays(self._values[step.value]))
+                    part.send(other, self._to_arrays(self._values[step.value]))
             for value in freed:
                 array = self._values.pop(value, None)  # None: another machine has it
                 if array is not None and value in self._owned:
@@ -386,21 +394,21 @@ class ChunkRun(ABC, Generic[V]):
             self._read(step)
 
     def _receive_value(self, value: int, source: int, duties: Duties, late: Late) -> None:
-        """Receive a value from machine `source`, or put it off where this one only stores it."""
+        """Receive a value that machine `source` computes; where this machine only stores it, leave that for later."""
         if value in duties.late:
             most_bytes = self._chunk.inputs * self._plan.tiles[value] * TILE_BYTES
             late.put_off(source, most_bytes, partial(self._store_late, value))
         else:
             self._values[value] = self._from_arrays(value, late.receive(source))
 
-    def _step(self, step: Step, freed: tuple[int, ...], later: dict[int, Read]) -> None:
-        """Do one step. A read of memory lent from files is put into `later`, to be done when its value is used, unless
-        it is used here last (`freed`)."""
+    def _do_step(self, step: Step, freed: tuple[int, ...], later: dict[int, Read]) -> None:
+        """Do one step. A read of entries that lie in a file is put into `later` instead, to be done when its value is
+        used, unless the value is freed after this very step (`freed`)."""
         match step:
             case Run():
                 if self._context.part is not None:
                     self._context.part.at(step.op.name)
-                self._op(step)
+                self._run_watched(step)
             case Read():
                 if self._is_lent(step) and step.value not in freed:
                     later[step.value] = step
@@ -409,14 +417,16 @@ class ChunkRun(ABC, Generic[V]):
             case Convert():
                 self._convert(step)
             case Same():
-                self._same(step)
+                self._announce_same(step)
 
     def _is_lent(self, step: Read) -> bool:
-        """Return whether a read takes tiles from memory that is held by reference to an array of the host."""
+        """Return whether a read takes tiles of a queue that refers to an array of the host (often in a file) instead of
+        a copy."""
         return not step.flat and self._context.memory.channels[step.queue].view.store.source is not None
 
     def _store_late(self, value: int, arrays: list[NDArray[Any]]) -> None:
-        """Store a value that was put off in its queues and rams, whose entries `store` has marked as written."""
+        """Store a value that arrives after its chunk, as the arrays of its transfer, in the queues and rams whose
+        entries `store` has already marked as written."""
         self._values[value] = self._from_arrays(value, arrays)
         for number, push in enumerate(self._plan.pushes):
             if push.value == value and self._duties is not None and self._duties.pushes[number]:
@@ -424,7 +434,8 @@ class ChunkRun(ABC, Generic[V]):
         del self._values[value]
 
     def store(self) -> None:
-        """Store the results in queues and rams."""
+        """Store the results in queues and rams, mark entries whose data comes late or lies on another machine as
+        written, and give all tensors back."""
         # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
         # till here.
         duties = self._duties
@@ -439,7 +450,7 @@ class ChunkRun(ABC, Generic[V]):
         self._values.clear()
 
     def tell(self) -> None:
-        """Report each entry written to journal and listeners."""
+        """Report each entry that the chunk wrote to the journal and the listeners."""
         queues = self._context.netlist.queues
         watched = self._context.watched
         writes = self._chunk.writes
@@ -447,18 +458,20 @@ class ChunkRun(ABC, Generic[V]):
             watched.pushes(push.queue, queues[push.queue].input, writes[push.queue])
 
     def _allocate_result(self, value: int, entries: int) -> V:
-        """Return the memory for an op's result of `entries` entries: free slots of a queue, or memory of the chunk."""
+        """Return memory for a tensor of `entries` entries that a step makes, and enter it as the tensor `value`: free
+        slots of its queue where possible, or memory of the pool."""
         if value in self._direct:
             _, place = self._direct[value]
             if len(place) == entries:
                 self._values[value] = place
                 return place
-        array = self._values[value] = self._take(value, entries)
+        array = self._values[value] = self._take_memory(value, entries)
         self._owned.add(value)
         return array
 
     def _slots_to_read(self, step: Read) -> list[int]:
-        """Return the slots that a read takes: one for each input, or a single one where all inputs read the same."""
+        """Return the slots that a read takes: one for each input of the chunk, or a single one where all inputs read
+        the same slot."""
         slots = self._chunk.reads[step.queue]
         if len(slots) == 1:
             return slots
@@ -467,8 +480,9 @@ class ChunkRun(ABC, Generic[V]):
             return slots[:1]
         return slots
 
-    def _op(self, step: Run) -> None:
-        """Run an op between the calls of listeners and stepper."""
+    def _run_watched(self, step: Run) -> None:
+        """Run an op, and call listeners and stepper before and after it. An op that the stepper skips has zeros as its
+        result."""
         if self._tell_start(step):
             self._compute_op(step)
         else:
@@ -476,7 +490,7 @@ class ChunkRun(ABC, Generic[V]):
         self._tell_result(step, may_put=not step.op.gradient_op)
 
     def _compute_op(self, step: Run) -> None:
-        """Run an op on the tensors of its inputs into the memory of its result. Raises ProgramError naming the op."""
+        """Run an op on the tensors of its inputs, and enter its result. Raises ProgramError naming the op."""
         inputs = list(map(self._values.__getitem__, step.inputs))
         try:
             if step.op.gradient_op:
@@ -491,9 +505,9 @@ class ChunkRun(ABC, Generic[V]):
             error.belongs_to(step.op.name)
             raise
 
-    def _same(self, step: Same) -> None:
-        """Call listeners and stepper for an op that computes nothing. Raises HostError for a stepper that wants to skip
-        it."""
+    def _announce_same(self, step: Same) -> None:
+        """Call listeners and stepper for an op whose result is the tensor that it reads. Raises HostError for a stepper
+        that wants to skip it."""
         if not self._is_watched:
             return
         if not self._tell_start(step):
@@ -501,47 +515,50 @@ class ChunkRun(ABC, Generic[V]):
         self._tell_result(step, may_put=False)
 
     @property
-    def _stepper(self) -> Stepper | None:
-        """The stepper, if it wants to be called around ops."""
+    def _op_stepper(self) -> Stepper | None:
+        """The stepper if it wants to be called around ops; None without one, or where it does not."""
         stepper = self._watched.stepper
         if stepper is not None and stepper.ops:
             return stepper
         return None
 
     def _skip(self, step: Run) -> None:
-        """Give an op that the stepper skips a result of zeros. Raises HostError for a gradient op."""
+        """Enter zeros as the result of an op that the stepper skips. Raises HostError for a gradient op."""
         if step.op.gradient_op:
             raise HostError(f"op {step.op.name} adds to a sum, which its ram keeps: it cannot be skipped")
         out = self._allocate_result(step.value, self._chunk.inputs)
-        self._put(out, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
+        self._overwrite(out, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
 
     def _tell_start(self, step: Run | Same) -> bool:
-        """Announce an op to listeners and stepper, and return whether it is to be computed: the stepper may skip it."""
+        """Announce an op to listeners and stepper, and return whether it is to be computed: False where the stepper
+        skips it."""
         for listener in self._watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
-        stepper = self._stepper
+        stepper = self._op_stepper
         return stepper is None or stepper.op(step.op, self._chunk.inputs)
 
     def _tell_result(self, step: Run | Same, *, may_put: bool) -> None:
-        """Show an op's result to listeners and stepper. `may_put`: the stepper may replace it."""
+        """Show an op's result to listeners and stepper. With `may_put` the stepper is given a function that replaces
+        it."""
         array = self._values[step.value]
         for listener in self._watched.listeners:
             listener.op_value(step.op, read_only(self._as_tiles(array)), self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
-        if (stepper := self._stepper) is not None:
-            put = partial(self._put, array) if may_put else None
+        if (stepper := self._op_stepper) is not None:
+            put = partial(self._overwrite, array) if may_put else None
             stepper.result(step.op, read_only(self._as_tiles(array)), put, self._chunk.inputs)
 
     def _tell_read(self, queue: str, tiles: Tensor) -> None:
         """Show the entries read from a queue or ram to listeners and stepper."""
         for listener in self._watched.listeners:
             listener.queue_value(queue, read_only(tiles), self._chunk.inputs)
-        if (stepper := self._stepper) is not None:
+        if (stepper := self._op_stepper) is not None:
             stepper.read(queue, read_only(tiles), self._chunk.inputs)
 
-    def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
-        """Return the ram that keeps the sums of a gradient op (None where there is none), its slot for each input, and
-        whether the sum starts again."""
+    def _begin_sums(self, step: Run) -> tuple[Ram | None, list[int], bool]:
+        """Return the ram that keeps the sums of a gradient op (None where there is none), the slot of the sum for each
+        input, and whether the sum starts again at zero. Clears the zero flag of the op's destinations, as the op
+        consumes it."""
         ram: Ram | None = None
         slots = [0] * self._chunk.inputs
         zeroed = False
@@ -556,36 +573,38 @@ class ChunkRun(ABC, Generic[V]):
         return ram, slots, zeroed
 
     def _stored_sum(self, step: Run) -> Tensor | None:
-        """Return the sum of a gradient op that no ram keeps, float32[tiles, 1024], None where it begins."""
+        """Return the sum that a gradient op without a ram has reached so far, float32[tiles, 1024], None where it
+        begins. Raises HostError where a restored snapshot has a sum of another size."""
         previous = self._context.gradients.get(step.op.name)
         if previous is not None and len(previous) != self._plan.tiles[step.value]:
             raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
         return previous
 
     @abstractmethod
-    def _arrays(self, value: V) -> list[NDArray[Any]]:
-        """Return the arrays in which a tensor goes to another machine."""
+    def _to_arrays(self, value: V) -> list[NDArray[Any]]:
+        """Return the arrays in which a tensor is sent to another machine."""
 
     @abstractmethod
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> V:
-        """Return the tensor that `_arrays` took apart."""
+        """Return the tensor of number `value` in the plan, made of the arrays in which another machine has sent it: the
+        reverse of `_to_arrays`."""
 
     @abstractmethod
-    def _block(self, view: EntryView, slot: int, count: int) -> V:
-        """Return `count` consecutive entries of a queue from `slot` on, as writable views."""
+    def _writable_entries(self, view: EntryView, slot: int, count: int) -> V:
+        """Return `count` consecutive entries of a queue from `slot` on, as a writable view of its memory."""
 
     @abstractmethod
-    def _take(self, value: int, entries: int) -> V:
-        """Return memory with undefined contents for `entries` entries of the plan's tensor `value`."""
+    def _take_memory(self, value: int, entries: int) -> V:
+        """Return memory of the pool with undefined contents for `entries` entries of the plan's tensor `value`."""
 
     @abstractmethod
     def _read(self, step: Read) -> None:
-        """Read the entries of a queue or ram into a tensor. Raises ProgramError where a tilizer finds no row-major
-        data."""
+        """Enter the entries of a queue or ram as the tensor of the step, and show them to those who watch. Raises
+        ProgramError where a tilizer finds no row-major data."""
 
     @abstractmethod
     def _convert(self, step: Convert) -> None:
-        """Copy a tensor truncated to a format."""
+        """Enter a copy of the step's source, truncated to the step's format, as its tensor."""
 
     @abstractmethod
     def _run(self, step: Run, inputs: list[V], out: V) -> None:
@@ -593,15 +612,15 @@ class ChunkRun(ABC, Generic[V]):
 
     @abstractmethod
     def _accumulate(self, step: Run, inputs: list[V], *, every_sum: bool) -> V:
-        """Run a gradient op, input by input, on top of the sum stored so far, and return its sums. With `every_sum`,
-        for listeners, there is one after each input; without it an implementation may keep the last alone."""
+        """Run a gradient op, input by input, on top of the sum stored so far, and return the sums. With `every_sum`,
+        for listeners, there is one after each input; without it an implementation may return the last alone."""
 
     @abstractmethod
     def _push(self, step: Push) -> None:
-        """Store a result in its queue or ram, for all inputs of the chunk."""
+        """Store a result in its queue or ram, for all inputs of the chunk, and mark the slots as written."""
 
     @abstractmethod
-    def _put(self, array: V, tiles: Tensor) -> None:
+    def _overwrite(self, array: V, tiles: Tensor) -> None:
         """Write values float32[w or 1, tiles or 1, 1024] into a tensor, rounded to what it can hold."""
 
     @abstractmethod

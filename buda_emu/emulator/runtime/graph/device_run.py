@@ -27,43 +27,44 @@ class DeviceRun(ChunkRun[Bits]):
     def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
         super().__init__(context, plan, chunk, lambda bits: context.pool.give_back(bits.datums))
 
-    def _block(self, view: EntryView, slot: int, count: int) -> Bits:
-        """Return consecutive entries as bits; see `ChunkRun`."""
+    def _writable_entries(self, view: EntryView, slot: int, count: int) -> Bits:
+        """Return `count` consecutive entries of a queue from `slot` on, as bits that lie in its memory."""
         return _bit_view(view).bits(slot, count)
 
-    def _take(self, value: int, entries: int) -> Bits:
-        """Return memory of the pool as bits of the value's format; see `ChunkRun`."""
+    def _take_memory(self, value: int, entries: int) -> Bits:
+        """Return memory of the pool, with undefined contents, as bits of the format of the plan's tensor `value`."""
         df = self._plan.labels[value]
         tiles = self._plan.tiles[value]
         return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
 
-    def _arrays(self, value: Bits) -> list[NDArray[Any]]:
-        """Return datums, and exponents where the format has them."""
+    def _to_arrays(self, value: Bits) -> list[NDArray[Any]]:
+        """Return the datums of a tensor, and its exponents where the format has them, to be sent to another machine."""
         if value.exponents is None:
             return [value.datums]
         return [value.datums, value.exponents]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Bits:
-        """Return the bits of datums and exponents received, in the value's format."""
+        """Return the tensor `value` of the plan, made of the datums, and exponents where its format has them, that
+        another machine has sent."""
         return Bits(self._plan.labels[value], arrays[0], arrays[1] if len(arrays) > 1 else None)
 
     def _as_tiles(self, array: Bits) -> Tensor:
         """Decode the bits to float32[w, tiles, 1024]."""
         return array.values()
 
-    def _put(self, array: Bits, tiles: Tensor) -> None:
-        """Encode values as the bits of a tensor, in place."""
+    def _overwrite(self, array: Bits, tiles: Tensor) -> None:
+        """Encode values float32[w or 1, tiles or 1, 1024] as the bits of a tensor, in place."""
         array.assign(slice(0, len(array)), Bits.encode(array.df, np.broadcast_to(tiles, (*array.shape, TILE_ELEMENTS))))
 
     def _read(self, step: Read) -> None:
-        """Take the bits of the slots read, and show them decoded to those who watch."""
+        """Enter the bits of the slots read as the tensor of the step, and show them decoded to those who watch."""
         view = _bit_view(self._context.memory.channels[step.queue].view)
         bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
-        if self._watched.listeners or self._stepper is not None:  # decoded only for those who look at it
+        if self._watched.listeners or self._op_stepper is not None:  # decoded only for those who look at it
             self._tell_read(step.queue, bits.values())
 
     def _convert(self, step: Convert) -> None:
-        """Raise InternalError: operands are unpacked by the op itself, so that no plan of this precision converts."""
+        """Raise InternalError: in this precision an op itself unpacks its operands, so that no plan has conversions."""
         raise InternalError(f"precision device does not convert tensors between ops ({step.format})")
 
     def _run(self, step: Run, inputs: list[Bits], out: Bits) -> None:
@@ -71,8 +72,9 @@ class DeviceRun(ChunkRun[Bits]):
         self._run_from(step, inputs, out, None)
 
     def _run_from(self, step: Run, inputs: list[Bits], out: Bits, previous: Bits | None) -> None:
-        """Run an op by the units of the core; a gradient op adds to `previous`, None for an empty sum. Raises
-        UnsupportedError naming the op."""
+        """Run an op on the emulated units of a core, into `out`; a gradient op adds to `previous`, None for an empty
+        sum. Raises UnsupportedError naming the op, and InternalError for an op that was planned for another
+        precision."""
         if step.device is None or self._context.core is None:
             raise InternalError(f"op {step.op.name} is not planned for precision device")
         lent: list[Tensor] = []
@@ -95,9 +97,10 @@ class DeviceRun(ChunkRun[Bits]):
                 self._context.pool.give_back(array)
 
     def _accumulate(self, step: Run, inputs: list[Bits], *, every_sum: bool) -> Bits:  # noqa: ARG002
-        """Accumulate as the chip does: intermed_df, which is out_df, holds the sum that the next input is added to
-        (2.8). The start of the sum is deviation NETLIST 9.2, as in the other precisions."""
-        ram, slots, zeroed = self._gradient_slots(step)
+        """Run a gradient op input by input as the chip does: every sum is stored in intermed_df, which is out_df,
+        before the next input is added (DEVICE_NUMERICS 2.8). The first sum starts from the content of the ram, as in
+        the other precisions (deviation NETLIST 9.2). Returns all sums."""
+        ram, slots, zeroed = self._begin_sums(step)
         out = self._allocate_result(step.value, len(slots))
         latest: dict[int, Bits] = {}
         for i, slot in enumerate(slots):
@@ -122,7 +125,8 @@ class DeviceRun(ChunkRun[Bits]):
         return out
 
     def _push(self, step: Push) -> None:
-        """Store a result in the slots of a queue or ram; one that was computed there is only marked as written."""
+        """Store a result in the slots of a queue or ram, through the queue's TMs; a result that was computed in those
+        slots is only marked as written."""
         values = self._values[step.value]
         slots = self._chunk.writes[step.queue]
         view = _bit_view(self._context.memory.channels[step.queue].view)
@@ -136,7 +140,8 @@ class DeviceRun(ChunkRun[Bits]):
 
 
 def arrange(tiles: TileMap, values: Bits) -> Bits:
-    """Return a result moved by a queue's own TMs: [w, tiles] each, every bit unchanged."""
+    """Return a result moved by a queue's own TMs, every bit unchanged. `values` is [w, tiles of the result], the return
+    value [w, tiles of an entry]."""
     stored = Stored(bits=values, index=tiles.index, pad_value=tiles.pad_value, arrange=AS_IS, register="", mode="fp32")
     moved = stored.stored_tiles(0, len(values) * tiles.index.size)
     shape = len(values), tiles.index.size, -1
@@ -148,7 +153,7 @@ def arrange(tiles: TileMap, values: Bits) -> Bits:
 
 
 def _bit_view(view: EntryView) -> BitView:
-    """Return the view as one of bits. Raises InternalError for memory of floats."""
+    """Return the view itself, typed as one that holds bits. Raises InternalError for memory of floats."""
     if not isinstance(view, BitView):
         raise InternalError(f"{view.name} does not hold bits")
     return view

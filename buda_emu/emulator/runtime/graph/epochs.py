@@ -34,23 +34,26 @@ class Epochs:
         self._astray: dict[tuple[str, str], ProgramError] = {}  # by ram and field: pointers that left the slots
 
     def begin_run(self) -> None:
-        """Forget what an earlier run of a program left pending; pointers persist."""
+        """Forget which graphs and queue settings an earlier run of a program left waiting; pointers of queues
+        persist."""
         self._gathered.begin_run()
         self._seen.clear()
 
     def state(self) -> "EpochsState":
-        """Return a copy of what the run has gathered so far."""
+        """Return a copy of what the run has gathered so far, for a snapshot."""
         return self._gathered.state(), dict(self._seen), dict(self._astray)
 
     def set_state(self, state: "EpochsState") -> None:
-        """Restore a state that `state` returned."""
+        """Continue from a state that the method `state` returned."""
         pending, seen, astray = state
         self._gathered.set_state(pending)
         self._seen = dict(seen)
         self._astray = dict(astray)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
-        """Do steps 1 to 6 of NETLIST 4.3. Raises ProgramError."""
+        """Evaluate the queue settings of an execute and, once every graph of its temporal graph was executed, apply
+        them, run the inputs of the epoch, and reset local read pointers (NETLIST 4.3 steps 1 to 6). Raises
+        ProgramError."""
         epoch = self._gathered.add(instruction, variables)
         if epoch is None:
             return
@@ -70,15 +73,16 @@ class Epochs:
                 channel.ring.local = channel.ring.local_base
 
     def follow_variable(self, text: str, variables: Variables) -> None:
-        """Propagate a varinst to queues seen in this run whose settings have the same text (NETLIST 4.3)."""
+        """After a varinst has changed the variable `text`, set the pointers and steps of those queues of this run whose
+        settings name that variable (NETLIST 4.3). Raises ProgramError for a pointer that is out of range."""
         channels = self._memory.channels
         for name, prepared in self._seen.items():
             if text in prepared.texts:
                 self._follow(channels[name], prepared.source, text, variables)
 
     def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, at_once: bool) -> None:
-        """Set the pointer `field` of a ram by `place`. A pointer that leaves the slots is an error at once, or with
-        late checks, unless `at_once`, when a graph uses it (NETLIST 12)."""
+        """Set the pointer `field` of a ram by calling `place`. A pointer beyond the slots raises ProgramError; with
+        late checks, and without `at_once`, only when a graph uses it (NETLIST 12)."""
         try:
             place(pointer)
         except ProgramError as error:
@@ -90,7 +94,8 @@ class Epochs:
                 self._astray.pop((channel.name, field), None)
 
     def _require_pointers(self, temporal: TemporalGraph) -> None:
-        """Raise the error of a pointer outside of its ram that these graphs read or write by."""
+        """Raise the ProgramError noted for a ram pointer beyond its slots, if the ops of these graphs read or write by
+        it."""
         for (name, field), error in self._astray.items():
             ops = list(chain.from_iterable(self._netlist.graphs[graph].ops for graph in temporal.graphs))
             queue = self._netlist.queues[name]
@@ -100,18 +105,21 @@ class Epochs:
                 raise error
 
     def allocate(self, queue: str) -> None:
-        """Do an allocate_queue."""
+        """Do the instruction allocate_queue: take the byte ranges of a dynamic queue, pointers to 0. Raises
+        ProgramError where they are taken."""
         self._memory.allocate(queue)
 
     def deallocate(self, queue: str) -> None:
-        """Do a deallocate_queue."""
+        """Do the instruction deallocate_queue: give the byte ranges of a dynamic queue back. Raises ProgramError where
+        it is not allocated."""
         self._memory.deallocate(queue)
 
     def _apply(
         self, channel: Fifo | Ram, prepared: PreparedSettings, settings: EvaluatedSettings, input_count: int
     ) -> None:
-        """Apply the settings of one queue (NETLIST 4.3 steps 3c to 3f). The division of entries by input_count is
-        checked here, as the device streams a queue of any size."""
+        """Apply the evaluated settings of one queue: flags, zeroing, pointers and steps (NETLIST 4.3 steps 3c to 3f).
+        Raises ProgramError for a pointer out of range, and where `input_count` does not divide the entries of a
+        streamed queue."""
         streamed = not (settings.prologue or settings.epilogue or settings.global_rdptr_autoinc)
         if isinstance(channel, Fifo) and streamed and settings.rd_ptr_autoinc:
             entries = channel.ring.entries
@@ -136,7 +144,7 @@ class Epochs:
             self._propagate(channel, settings)
 
     def _place(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
-        """Set pointers and steps at the first use of a queue in this run (step 3e)."""
+        """Set pointers and steps at the first use of a queue in this run (NETLIST 4.3 step 3e)."""
         if isinstance(channel, Ram):
             channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
             channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
@@ -152,7 +160,8 @@ class Epochs:
         ring.place_read(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
 
     def _propagate(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
-        """Set pointers and steps at later uses of a queue in this run (step 3f)."""
+        """Set pointers and steps at later uses of a queue in this run; a moved global read pointer pops entries
+        (NETLIST 4.3 step 3f)."""
         if isinstance(channel, Ram):
             channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
             if not settings.read_only:
@@ -165,8 +174,8 @@ class Epochs:
         self._pop_to(channel, settings.rd_ptr_global)
 
     def _follow(self, channel: Fifo | Ram, texts: QueueSettings, text: str, variables: Variables) -> None:
-        """Give the fields of a queue that were written with the text of a variable the value that a varinst has given
-        it. `texts`: the settings as written."""
+        """Set those fields of a queue to the new value of a variable that were written as this variable (`text`).
+        `texts`: the settings of the queue as written."""
         value = variables.value(text)
         if isinstance(channel, Ram):
             if texts.global_wrptr_autoinc == text:
@@ -188,8 +197,8 @@ class Epochs:
             self._pop_to(channel, value)
 
     def _pop_to(self, channel: Fifo, pointer: int) -> None:
-        """Move the global read pointer of a queue, and report the entries that this frees. Raises ProgramError for a
-        negative pointer."""
+        """Move the global read pointer of a queue forward to `pointer`, and report the entries that this frees. Raises
+        ProgramError for a negative pointer."""
         freed = channel.ring.pop_to(_not_negative(pointer, "rd_ptr_global", channel))
         if freed > 0:
             self._watched.pop(channel.name, SETTINGS, freed)

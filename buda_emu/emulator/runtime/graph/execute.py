@@ -41,14 +41,14 @@ class PlanCache:
         self._plans: dict[tuple[object, ...], list[tuple[Mapping[str, str], Plan]]] = {}
 
     def topology(self, netlist: Netlist, temporal: TemporalGraph) -> Topology:
-        """Return the topology of a temporal graph."""
+        """Return the topology of a temporal graph, computed at the first call."""
         result = self._topologies.get(temporal.id)
         if result is None:
             result = self._topologies[temporal.id] = topology(netlist, temporal)
         return result
 
     def host_ends(self, netlist: Netlist, temporal: TemporalGraph) -> HostEnds:
-        """Return the queues of a temporal graph that the host fills or empties."""
+        """Return the queues of a temporal graph that only the host fills or empties, computed at the first call."""
         ends = self._ends.get(temporal.id)
         if ends is None:
             ends = self._ends[temporal.id] = host_ends(netlist, self.topology(netlist, temporal))
@@ -57,7 +57,9 @@ class PlanCache:
     def plan(
         self, netlist: Netlist, temporal: TemporalGraph, labels: Mapping[str, str], quantised: bool, core: "Core | None"
     ) -> Plan:
-        """Return the plan for these labels, see `build_plan`."""
+        """Return the plan of a temporal graph for these labels (by source queue the format of its entries), made by
+        `build_plan` at the first call. `quantised`: precision "format"; `core`: precision "device". Raises as
+        `build_plan`."""
         plans = self._plans.setdefault((temporal.id, quantised, core), [])
         for plan_labels, plan in plans:
             if plan_labels == labels:
@@ -67,7 +69,8 @@ class PlanCache:
         return plan
 
     def forget_operands(self) -> None:
-        """Release what ops have computed from their operands; an op that needs it again computes it again."""
+        """Release the prepared operands that ops have kept with their plans; an op that needs them again computes them
+        again."""
         for plans in list(self._plans.values()):
             for _, plan in list(plans):
                 for step in plan.steps:
@@ -93,7 +96,7 @@ class Executor:
         self._scheduler: Scheduler | None = None  # of the epoch that ran last
 
     def free(self) -> None:
-        """Release the operands that plans remember."""
+        """Release the prepared operands that ops have kept with the plans of this netlist."""
         self._planned.forget_operands()
 
     @property
@@ -102,13 +105,15 @@ class Executor:
         return self._widest_tiles * TILE_BYTES
 
     def undo(self) -> None:
-        """Move the pointers back over inputs of the epoch that ran last which were begun and did not run."""
+        """Move the queue pointers back over those inputs of the epoch that ran last which were begun and not
+        finished."""
         if self._scheduler is not None:
             self._scheduler.undo()
 
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
-        """Run all inputs of one epoch (NETLIST 4.3 step 4); `popping` are the queues whose entries its settings pop.
-        Raises ProgramError."""
+        """Run all inputs of one epoch (NETLIST 4.3 step 4), and report it to listeners and stepper; `popping` are the
+        queues whose entries its settings pop. Raises ProgramError, which leaves the pointers where they failed until
+        `undo`; any other exception moves them back."""
         context = self._context
         topo = self._planned.topology(context.netlist, temporal)
         for listener in context.watched.listeners:
@@ -144,7 +149,7 @@ class Executor:
             listener.epoch_end(topo.graphs)
 
     def _run_inputs_of_part(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler, part: Part) -> None:
-        """Run all inputs on one of several machines, then receive and store the values that it put off, also where the
+        """Run all inputs on one of several machines, then receive and store the values that it put off, even where the
         program stops with a ProgramError."""
         late = self._context.late = Late(part, self._context.memory, topo)
         try:
@@ -157,8 +162,9 @@ class Executor:
         late.take_all()
 
     def _run_inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
-        """Run chunk after chunk. The gate is open while a chunk computes; one that fails leaves the pointers before
-        it."""
+        """Run chunk after chunk. The gate is open while a chunk computes, so that the host may act; a chunk that fails
+        moves the pointers back to its beginning. Raises ProgramError where the tensors of one input exceed the memory
+        limit."""
         context = self._context
         run = self._context.gate.run
         gate = self._context.gate
@@ -171,7 +177,7 @@ class Executor:
             intermediate_bytes = plan.own_tiles * TILE_BYTES
             room = context.memory.left
             if context.memory.lends:
-                room -= _lent(context.memory, plan)
+                room -= _lent_bytes(context.memory, plan)
             if intermediate_bytes > room:
                 raise ProgramError(
                     f"one input needs {size_text(intermediate_bytes)} of intermediate tensors; queues and rams leave "
@@ -217,7 +223,8 @@ class Executor:
                 raise
 
     def _plan(self, temporal: TemporalGraph, labels: Mapping[str, str]) -> Plan:
-        """Return the plan of a temporal graph for sources with these labels, and note the widest so far."""
+        """Return the plan of a temporal graph for sources with these labels, and note the most tiles that any plan so
+        far keeps alive."""
         context = self._context
         plan = self._planned.plan(context.netlist, temporal, labels, context.quantised, context.core)
         self._widest_tiles = max(self._widest_tiles, plan.peak_tiles)
@@ -225,7 +232,7 @@ class Executor:
 
 
 def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
-    """Return the run of a chunk in the precision of the machine."""
+    """Return the object that runs a chunk in the machine's precision; it has not begun."""
     if context.core is None:
         return FormatRun(context, plan, chunk)
     from buda_emu.emulator.runtime.graph.device_run import DeviceRun  # with all that only precision "device" needs
@@ -234,8 +241,8 @@ def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
 
 
 def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tensor, parallel: Parallel) -> None:
-    """Run one op with what follows it (OPS 3 steps 6 to 9): float32[w or 1, tiles, 1024] into float32[w, tiles, 1024].
-    `previous` is what a gradient op adds its result to."""
+    """Run one op with the relu and the output conversion that follow it (OPS 3 steps 6 to 9): `inputs` are float32[w or
+    1, tiles, 1024], the result in `out` float32[w, tiles, 1024]. A gradient op adds its result to `previous`."""
     if previous is not None:
         run_onto(step.implementation, step.call, inputs, previous, out, parallel)
         relu_in_place(out, step.relu, parallel)
@@ -248,15 +255,16 @@ def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tens
 
 
 def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> None:
-    """Write a result, moved by a queue's own TMs, to `out`: float32[w, tiles, 1024] each."""
+    """Write a result, moved by a queue's own TMs, to `out`: float32[w, tiles, 1024] each, with the tiles of an entry in
+    `out`."""
     size = values.shape[0] * tiles.index.size
     parallel(gather_tiles, size, out, values, tiles.index, np.float32(tiles.pad_value), AS_IS, (32, 32))
 
 
 def _upper_halves(values: Tensor) -> NDArray[Any]:
-    """Return the upper halves of values whose lower halves are zero, as of all that was rounded to Float16_b, a block
-    format of family b or small integers; else the values. The result of an op is not rounded to its `out_df`, except
-    for the narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
+    """Return the upper 16 bits of each value (uint16) where all lower bits are zero, else the values themselves, so
+    that less is sent to another machine. Lower bits are zero after rounding to Float16_b, a block format of family b or
+    small integers; the result of an op is otherwise not rounded to its `out_df` (OPS 3 step 9)."""
     words = values.view(np.uint32)
     if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF:
         return (words >> 16).astype(np.uint16)
@@ -272,20 +280,22 @@ class FormatRun(ChunkRun[Tensor]):
         self._parallel = context.parallel
         self._replaced: list[Tensor] = []  # memory that queues had before
 
-    def _block(self, view: EntryView, slot: int, count: int) -> Tensor:
-        """Return consecutive entries as float32 tiles; see `ChunkRun`."""
+    def _writable_entries(self, view: EntryView, slot: int, count: int) -> Tensor:
+        """Return `count` consecutive entries of a queue from `slot` on, as float32 tiles that lie in its memory."""
         return view.block(slot, count)
 
-    def _take(self, value: int, entries: int) -> Tensor:
-        """Return memory of the pool; see `ChunkRun`."""
+    def _take_memory(self, value: int, entries: int) -> Tensor:
+        """Return memory of the pool for `entries` entries of the plan's tensor `value`, with undefined contents."""
         return self._pool.take(entries, self._plan.tiles[value])
 
-    def _arrays(self, value: Tensor) -> list[NDArray[Any]]:
-        """Return the tensor, as its upper halves where these hold all bits."""
+    def _to_arrays(self, value: Tensor) -> list[NDArray[Any]]:
+        """Return one array to be sent to another machine: the upper 16 bits of each value where the rest is zero, else
+        the tensor."""
         return [_upper_halves(value)]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
-        """Return the tensor received, widened where only upper halves were sent."""
+        """Return as float32 tiles the tensor that another machine has sent as one array: float32, or uint16 with the
+        upper halves of the values."""
         (array,) = arrays
         if array.dtype == np.float32:
             return array
@@ -295,13 +305,13 @@ class FormatRun(ChunkRun[Tensor]):
         """Return the tensor itself, which is float32 tiles already."""
         return array
 
-    def _put(self, array: Tensor, tiles: Tensor) -> None:
-        """Write values into a tensor as they are."""
+    def _overwrite(self, array: Tensor, tiles: Tensor) -> None:
+        """Write values into a tensor, without rounding."""
         array[...] = tiles
 
     def _read(self, step: Read) -> None:
-        """Take the tiles of the slots read, or for a tilizer the row-major data. Raises ProgramError where these are
-        missing."""
+        """Enter the tiles of the slots read as the tensor of the step and show them to those who watch; for a tilizer
+        enter the row-major data that the host pushed. Raises ProgramError where these are missing."""
         channel = self._context.memory.channels[step.queue]
         slots = self._slots_to_read(step)
         if not step.flat:
@@ -319,25 +329,24 @@ class FormatRun(ChunkRun[Tensor]):
         self._values[step.value] = np.stack([flat[slot] for slot in slots])
 
     def _convert(self, step: Convert) -> None:
-        """Copy a tensor, and truncate the copy to the step's format."""
+        """Enter a copy of the step's source, truncated to the step's format, as its tensor."""
         source = self._values[step.source]
         out = self._allocate_result(step.value, source.shape[0])
         out[...] = source
         convert(out, step.format, self._parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
-        """Run an op that adds to no sum, with what follows it."""
+        """Run an op that accumulates no gradients, with its relu and output conversion, on `inputs` into `out`."""
         run_step(step, inputs, None, out, self._parallel)
 
     def _accumulate(self, step: Run, inputs: list[Tensor], *, every_sum: bool) -> Tensor:
-        """Accumulate as OPS 6.12 with deviation NETLIST 9.2: the sum starts from the content of the destination ram.
-
-        The inputs are added one by one. Where one slot takes all sums and nobody else reads them, and without
-        `every_sum`, only the last is kept."""
-        ram, slots, zeroed = self._gradient_slots(step)
+        """Run a gradient op: the inputs are added one by one to a sum that starts from the content of the destination
+        ram (OPS 6.12, deviation NETLIST 9.2). Returns the sum after each input; only the last where one slot takes all
+        sums, nothing else reads them, and `every_sum` is not set."""
+        ram, slots, zeroed = self._begin_sums(step)
         every_sum = every_sum or slots.count(slots[0]) != len(slots) or not self._plan.only_pushed[step.value]
         out = self._allocate_result(step.value, len(slots) if every_sum else 1)
-        spare = None if every_sum else self._take(step.value, 1)
+        spare = None if every_sum else self._take_memory(step.value, 1)
         latest: dict[int, Tensor] = {}  # float32[1, tiles, 1024] by slot
         for i, slot in enumerate(slots):
             previous = latest.get(slot)
@@ -358,8 +367,8 @@ class FormatRun(ChunkRun[Tensor]):
         return out
 
     def _sum_before(self, step: Run, ram: Ram | None, slot: int) -> Tensor | None:
-        """Return what the first sum of the chunk is added to, float32[1, tiles, 1024], None where it starts from
-        nothing."""
+        """Return the stored sum that the first result of the chunk is added to, float32[1, tiles, 1024], None where it
+        starts from nothing."""
         if ram is not None:
             if ram.view.label(slot):
                 return ram.view.block(slot, 1)
@@ -371,7 +380,7 @@ class FormatRun(ChunkRun[Tensor]):
 
     def _push(self, step: Push) -> None:
         """Store a result in the slots of a queue or ram, through the queue's TMs; without a copy where it was computed
-        there or can become the memory."""
+        in those slots or its memory can replace that of the queue."""
         values = self._values[step.value]
         moved = None
         channel = self._context.memory.channels[step.queue]
@@ -393,8 +402,8 @@ class FormatRun(ChunkRun[Tensor]):
             self._pool.give_back(moved)
 
     def _hand_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
-        """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy. Returns whether
-        that was possible."""
+        """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy. Returns False,
+        and does nothing, where that is not possible."""
         tiles = self._values[value]
         if value not in self._owned or len(tiles) != 1 or any(slots):
             return False
@@ -406,14 +415,16 @@ class FormatRun(ChunkRun[Tensor]):
         return True
 
     def store(self) -> None:
-        """Store the results, then release the memory that queues had before."""
+        """Store the results as every chunk does, then give back the memory that handed-over tensors replaced in
+        queues."""
         super().store()
         for array in self._replaced:  # till here a value may have been a view of it
             self._give_back(array)
 
 
-def _lent(memory: Memory, plan: Plan) -> int:
-    """Return the bytes of the two largest tensors that are read from files: they are made when an op needs them."""
+def _lent_bytes(memory: Memory, plan: Plan) -> int:
+    """Return the bytes of the two largest tensors of a plan that are read from memory that refers to arrays of the host
+    (often files): these take additional memory while an op needs them."""
     sizes = (
         plan.tiles[step.value] * TILE_BYTES
         for step in plan.reads
@@ -423,7 +434,8 @@ def _lent(memory: Memory, plan: Plan) -> int:
 
 
 def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:
-    """Wait until the next input can be read and its results stored. Raises ProgramError when that takes too long."""
+    """Wait until the host has pushed what the next input reads and popped what its results need room for. Raises
+    ProgramError when that takes longer than the run's waiting time, RunCancelledError when the run is cancelled."""
     error = scheduler.obstacle()
     if error is None:
         return

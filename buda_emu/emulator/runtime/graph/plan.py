@@ -82,13 +82,14 @@ class _Builder:
             releases=tuple(freed for _, freed in steps),
             only_pushed=tuple(value not in read_values for value in range(len(tiles))),
             direct=direct,
-            peak_tiles=_peak(self._steps, tiles, releases),
-            own_tiles=_peak(self._steps, intermediate_tiles, releases),
+            peak_tiles=_peak_tiles(self._steps, tiles, releases),
+            own_tiles=_peak_tiles(self._steps, intermediate_tiles, releases),
             labels=tuple(self._value_labels),
         )
 
     def _add_steps(self) -> None:
-        """Append the reads of queues, then the ops with what follows them."""
+        """Append the reads of queues, then the ops with their conversions and pushes. Raises ProgramError naming queue
+        or op, UnsupportedError."""
         for name in self._topology.reads:
             try:
                 self._read(name, flat=False)
@@ -96,14 +97,14 @@ class _Builder:
                 raise ProgramError(f"queue {name}: {error}", kind="op", queue=name) from None
         for op in self._topology.ops:
             try:
-                self._op(op)
+                self._add_op(op)
             except TmError as error:
                 raise ProgramError(f"op {op.name}: {error}", kind="op", op=op.name) from None
             except ProgramError as error:
                 error.belongs_to(op.name)
                 raise
 
-    def _tensor(self, shape: Shape, label: str) -> int:
+    def _add_tensor(self, shape: Shape, label: str) -> int:
         """Add a tensor of this shape in tiles and this label to the plan, and return its number. Raises TmError where
         it is empty or too large."""
         require_tiles(shape)
@@ -112,33 +113,33 @@ class _Builder:
         return len(self._shapes) - 1
 
     def _read(self, queue: str, flat: bool) -> int:
-        """Return the tensor of a queue's entries, which a step reads the first time. `flat`: the row-major host
-        data."""
+        """Return the tensor of a queue's entries; at the first request this appends the step that reads them. `flat`:
+        the row-major host data instead of tiles."""
         key = (queue, flat)
         if key not in self._values:
-            value = self._tensor(self._netlist.queues[queue].blocking.shape, self._labels[queue])
+            value = self._add_tensor(self._netlist.queues[queue].blocking.shape, self._labels[queue])
             self._steps.append(Read(queue, value, flat))
             self._values[key] = value
         return self._values[key]
 
-    def _source(self, name: str, op: Op) -> int:
-        """Return the tensor of an op's input, `name`. Raises ProgramError for one that is not part of the temporal
-        graph."""
+    def _input_tensor(self, name: str, op: Op) -> int:
+        """Return the tensor of an op's input, `name`; appends a read where a queue that the graph also feeds is first
+        read here. Raises ProgramError for an input that is not part of the temporal graph."""
         if (name, False) in self._values:
             return self._values[name, False]
         if name in self._topology.local:
             return self._read(name, flat=False)  # stored entry of a queue that the graph also feeds
         raise ProgramError(f"op {op.name}: input {name} is not part of temporal graph {self._topology.graphs}")
 
-    def _op(self, op: Op) -> None:
-        """Append an op on the tensors of its inputs, with the conversions before it, and the pushes of its result.
-        Raises ProgramError, UnsupportedError, TmError."""
+    def _add_op(self, op: Op) -> None:
+        """Append the steps of an op: conversions of its inputs, the op, and the pushes of its result. Raises
+        ProgramError, UnsupportedError, TmError."""
         queues = self._netlist.queues
         declared = OP_TYPES[op.type]
         inputs: list[int] = []
         operands: list[Operand] = []
         for position, name in enumerate(op.inputs):
-            value = self._source(name, op)
+            value = self._input_tensor(name, op)
             operand = self._operand(op, position, value)
             if declared.has("reads what was pushed"):
                 # OPS 6.10: takes the unquantised row-major data as pushed; 12 (3.1): the label is that of any operand
@@ -177,7 +178,7 @@ class _Builder:
             from buda_emu.emulator.ops.on_device.base import device_call
 
             device = device_call(call, op, self._core)
-            value = self._tensor(shape, op.out_df)
+            value = self._add_tensor(shape, op.out_df)
             self._add(
                 Run(
                     op=op,
@@ -197,7 +198,7 @@ class _Builder:
         if passes_on(call) and relu is None and not output_format and self._may_share(op, inputs[0]):
             self._add(Same(op, inputs[0]))
             return
-        value = self._tensor(shape, output_format or implementation.label(call))
+        value = self._add_tensor(shape, output_format or implementation.label(call))
         self._add(
             Run(
                 op=op,
@@ -212,8 +213,8 @@ class _Builder:
         )
 
     def _may_share(self, op: Op, value: int) -> bool:
-        """Return whether an op that changes nothing may give the tensor `value` itself as its result, without a copy.
-        It may not if its results are summed up; nor if its result is pushed and the tensor is the memory of a queue,
+        """Return whether an op that changes nothing may give its input, the tensor `value`, as its result, without a
+        copy. Not if its results are summed up; nor if its result is pushed and the tensor is the memory of a queue,
         which another push may overwrite first."""
         if op.gradient_op:
             return False
@@ -221,7 +222,8 @@ class _Builder:
         return not (pushed and any(isinstance(step, Read) and step.value == value for step in self._steps))
 
     def _add(self, step: Run | Same) -> None:
-        """Append an op to the steps, and the pushes of its result into the queues that it feeds."""
+        """Append an op's step, make its tensor the result of the op, and append pushes into the queues that the op
+        feeds."""
         self._steps.append(step)
         self._values[step.op.name, False] = step.value
         for queue in self._topology.sinks.get(step.op.name, ()):
@@ -229,14 +231,14 @@ class _Builder:
 
     def _operand(self, op: Op, position: int, value: int) -> Operand:
         """Return an op's input at `position`, the tensor `value`, with unpad, TMs and pad folded into one tile map (OPS
-        3 steps 2-4), after those of a queue that the same graph feeds: a push comes before the get of the same input
-        (NETLIST 4.7)."""
+        3 steps 2-4). For an entry that the same graph has just pushed, the TMs of its queue come first (NETLIST 4.7).
+        Raises TmError."""
         tile_map = TileMap.identity(self._shapes[value])
         name = op.inputs[position]
         for tm in self._netlist.queues[name].input_tms if self._labels.get(name) == FORWARD else ():
             tile_map = apply_tm(tile_map, tm)
-        unpad = _at(op.input_unpad, position)
-        pad = _at(op.input_pad, position)
+        unpad = _pad_at(op.input_unpad, position)
+        pad = _pad_at(op.input_pad, position)
         if unpad.rt or unpad.ct:
             tile_map = tile_map.unpad(unpad.rt, unpad.ct)
         for tm in op.input_tms[position] if position < len(op.input_tms) else ():
@@ -246,14 +248,15 @@ class _Builder:
         return Operand(tile_map, op.input_tile_dims[position], self._value_labels[value])
 
     def _truncate(self, value: int, operand: Operand) -> tuple[int, Operand]:
-        """Convert an operand to its input format (OPS 3 step 5). This works on source tiles: TMs move whole tiles, so
-        the order does not matter."""
+        """Return tensor and operand after the conversion to the operand's input format (OPS 3 step 5); appends that
+        step once for each tensor and format, none where the format needs no conversion. It works on source tiles: TMs
+        move whole tiles, so the order does not matter."""
         target = self._input_format(operand.label)
         if not target:
             return value, operand
         key = (value, target)
         if key not in self._converted:
-            converted = self._tensor(self._shapes[value], target)
+            converted = self._add_tensor(self._shapes[value], target)
             self._steps.append(Convert(value, converted, target))
             self._converted[key] = converted
         pad_tile = np.full((1, 32, 32), operand.map.pad_value, np.float32)
@@ -261,7 +264,7 @@ class _Builder:
         return self._converted[key], replace(operand, map=replace(operand.map, pad_value=pad_value), label=target)
 
     def _input_format(self, label: str) -> str:
-        """Return the format that OPS 3 step 5 converts an operand of this label to, "" for none."""
+        """Return the format that an operand of this label is truncated to before an op (OPS 3 step 5), "" for none."""
         if self._quantised and label == "Float32" and self._netlist.arch.tf32_inputs:
             return "Tf32"
         if self._quantised and label in _TRUNCATED_INPUTS:
@@ -269,7 +272,7 @@ class _Builder:
         return ""
 
     def _output_format(self, op: Op) -> str:
-        """Return the format that the result is converted to, "" for none (OPS 3 step 9)."""
+        """Return the format that an op's result is converted to (OPS 3 step 9), "" for none."""
         spec = FORMATS[op.out_df]
         integer = op.out_df in ("Int8", "Int32")
         narrow_block = self._quantised and spec.name in _TRUNCATED_INPUTS
@@ -280,8 +283,8 @@ class _Builder:
         return op.out_df
 
     def _push(self, queue: str, value: int) -> None:
-        """Append the push of a tensor to a queue. Raises ProgramError where its dims are not those of the entries,
-        UnsupportedError for bits of another format."""
+        """Append the push of a tensor into a queue, through the queue's TMs. Raises ProgramError where its dims are not
+        those of the entries, UnsupportedError in precision "device" where its format is not the queue's."""
         spec = self._netlist.queues[queue]
         tile_map = None
         if spec.input_tms:
@@ -294,8 +297,8 @@ class _Builder:
             shape = tile_map.shape
         if shape != spec.blocking.shape:
             raise ProgramError(
-                f"op {spec.input} writes {_dims(shape)} into {spec.type} {queue}, "
-                f"whose entries are {_dims(spec.blocking.shape)}"
+                f"op {spec.input} writes {_dims_text(shape)} into {spec.type} {queue}, "
+                f"whose entries are {_dims_text(spec.blocking.shape)}"
             )
         label = self._value_labels[value]
         if self._core is not None and label != spec.df:
@@ -309,8 +312,8 @@ class _Builder:
             self._values[queue, False] = value
 
     def _releases(self) -> tuple[tuple[int, ...], ...]:
-        """Return the tensors whose last use is each step. Pushes wait for the end of the chunk, so pushed tensors live
-        on."""
+        """Return, for each step, the tensors whose last use it is. Pushed tensors are in none: they live until the
+        chunk's end."""
         last: dict[int, int] = {}
         pushed = {step.value for step in self._steps if isinstance(step, Push)}
         for index, step in enumerate(self._steps):
@@ -324,7 +327,8 @@ class _Builder:
 
 
 def apply_tm(tile_map: TileMap, tm: Tm) -> TileMap:
-    """Append one TM of the netlist to a map (OPS 7). Raises TmError."""
+    """Return a map with one TM of the netlist applied after it (OPS 7). Raises TmError where the shape does not allow
+    it."""
     match tm.name:
         case "broadcast":
             return tile_map.broadcast(str(tm.args[0]), int(tm.args[1]))
@@ -344,19 +348,19 @@ def apply_tm(tile_map: TileMap, tm: Tm) -> TileMap:
             raise TmError(f"TM {tm.name} is not legal here")
 
 
-def _at(pads: tuple[Pad, ...], position: int) -> Pad:
-    """Return the pad at a position, none where the list ends before."""
+def _pad_at(pads: tuple[Pad, ...], position: int) -> Pad:
+    """Return the pad at a position, an empty one where the list ends before."""
     return pads[position] if position < len(pads) else Pad()
 
 
-def _dims(shape: Shape) -> str:
+def _dims_text(shape: Shape) -> str:
     """Return a shape in words for messages."""
     return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
 
 
-def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
-    """Return the most tiles alive at once for one input. `tiles`: those of each tensor; `releases`: the tensors freed
-    after each step."""
+def _peak_tiles(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
+    """Return the most tiles alive at once for one input. `tiles`: the count for each tensor; `releases`: the tensors
+    freed after each step."""
     alive = peak = 0
     seen: set[int] = set()
     for step, freed in zip(steps, releases, strict=True):

@@ -27,7 +27,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class _Input:
-    """The slots of a single input."""
+    """The slots that a single input reads and writes, by queue or ram."""
 
     labels: dict[str, str]
     reads: dict[str, int]
@@ -55,7 +55,7 @@ def _append_input(chunk: Chunk, slots_of_input: _Input) -> None:
 
 
 def host_ends(netlist: Netlist, topology: Topology) -> HostEnds:
-    """Return the queues read that the host feeds, and the queues fed that no op reads."""
+    """Return the queues that a temporal graph reads and the host feeds, and those that it feeds and no op reads."""
     read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
     fed = chain.from_iterable(topology.sinks.values())
     return HostEnds(
@@ -71,7 +71,8 @@ class Scheduler:
     def __init__(
         self, memory: Memory, topology: Topology, popping: Sequence[Fifo], ends: HostEnds | None = None
     ) -> None:
-        """Prepare an epoch. With `ends` a chunk ends before an input that the host must help first, see `obstacle`."""
+        """Prepare an epoch. `popping`: queues whose entries its settings pop. With `ends` a chunk ends before an input
+        for which the host must first push or pop, see `obstacle`."""
         self._memory = memory
         self._ends = ends
         self._topology = topology
@@ -83,8 +84,9 @@ class Scheduler:
         self._shown: list[str] | None = None  # what is written of memory that is read, once somebody asks
 
     def peek(self) -> Mapping[str, str]:
-        """Return the labels of the sources of the next input. Raises ProgramError for an entry that was never
-        written."""
+        """Return the label of the entry that the next input reads of each source, FORWARD where the graph itself pushes
+        it just before; moves the pointers by this input if that was not done yet. Raises ProgramError for an entry that
+        is not there."""
         if self._next is None:
             self._next = self._next_input()
         elif self._chunk is None:  # it was taken before the results of the chunk before it were stored
@@ -92,8 +94,8 @@ class Scheduler:
         return self._next.labels
 
     def take(self, limit: int) -> Chunk:
-        """Return the next 1 to `limit` inputs. Raises ProgramError when one would read an empty or never written
-        entry."""
+        """Move the pointers by the next 1 to `limit` inputs and return them: as many as do not read each other's
+        results and have the same labels. Raises ProgramError when one would read an empty or never written entry."""
         self._chunk = chunk = Chunk()
         written: set[tuple[int, int]] = set()
         while chunk.inputs < limit:
@@ -114,17 +116,19 @@ class Scheduler:
         return chunk
 
     def storing(self) -> None:
-        """Record that the results of the chunk taken last are about to be stored."""
+        """Tell the memory that the results of the chunk taken last are about to be stored, so that it can see which
+        entries they overwrite."""
         if self._chunk is not None:
             self._memory.held_entries.note_writes(self._chunk.writes)
 
     def done(self) -> None:
-        """Record that the results of the chunk taken last are stored."""
+        """Record that the results of the chunk taken last are stored: it is no longer in flight, and `undo` keeps
+        it."""
         self._chunk = None
 
     def slices(self, *, written_only: bool) -> set[tuple[int, int]]:
-        """Return (store, z-slice) of what the inputs that were begun and are not done will write, and unless
-        `written_only` may still read."""
+        """Return (store, z-slice) of everything that inputs which were begun and are not done will write, and unless
+        `written_only` may still read: the host must not touch these."""
         in_flight: set[tuple[int, int]] = set()
         for queue, slot in self._slots_in_flight(written_only):
             in_flight.update(self._memory.channels[queue].view.slices(slot))
@@ -143,7 +147,8 @@ class Scheduler:
                 yield from self._next.reads.items()
 
     def undo(self) -> None:
-        """Move the pointers back over inputs that were begun and are not done."""
+        """Move the pointers back over all inputs that were begun and are not done, also over one that failed
+        halfway."""
         self._undo_partial()
         inputs = (self._chunk.inputs if self._chunk is not None else 0) + (self._next is not None)
         self._chunk = self._next = None
@@ -157,8 +162,9 @@ class Scheduler:
             channel.undo_pops(inputs * channel.global_rdptr_autoinc)
 
     def obstacle(self) -> ProgramError | None:
-        """Return what the host must do first: push to an input queue that is short, pop from an output queue that is
-        full. None for queues that another graph fills or frees: it is in vain to wait for those."""
+        """Return the error that the next input would raise because the host has not yet pushed to an input queue or
+        popped from an output queue. None if nothing is missing, and for queues that another graph fills or empties:
+        waiting for those is in vain."""
         ends = self._ends
         if self._next is not None or ends is None:
             return None
@@ -179,7 +185,7 @@ class Scheduler:
         return error
 
     def _writes_on_read_memory(self) -> list[str]:
-        """Return the queues and rams that are written, on memory that is also read."""
+        """Return the queues and rams written by the graph whose memory the graph also reads."""
         if self._shown is None:
             channels = self._memory.channels
             topology = self._topology
@@ -188,8 +194,8 @@ class Scheduler:
         return self._shown
 
     def _next_input(self, written: Set[tuple[int, int]] = frozenset()) -> _Input:
-        """Move the pointers by one input and return its slots; see `_advance` for `written`. Raises ProgramError with
-        the number of the input."""
+        """Move the pointers by one input and return its slots. `written`: (store, z-slice) that earlier inputs of the
+        chunk are going to write. Raises ProgramError with the number of the input."""
         self._number += 1
         try:
             return self._advance(written)
@@ -198,8 +204,9 @@ class Scheduler:
             raise
 
     def _advance(self, written: Set[tuple[int, int]]) -> _Input:
-        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops. `written` has
-        (store, z-slice) of what the chunk before it is going to write."""
+        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops; return its
+        slots. `written` has (store, z-slice) of what earlier inputs of the chunk are going to write. Raises
+        ProgramError, and keeps what was moved for `undo`."""
         channels = self._memory.channels
         topology = self._topology
         slots_of_input = _Input({}, {}, {})
@@ -207,7 +214,7 @@ class Scheduler:
         try:
             for queue in topology.reads:
                 channel = channels[queue]
-                self._note(queue, channel, channel.next_read(), slots_of_input, written)
+                self._note_read(queue, channel, channel.next_read(), slots_of_input, written)
             for queue in topology.writes:
                 channel = channels[queue]
                 slots_of_input.writes[queue] = pushed = channel.next_write()
@@ -216,7 +223,7 @@ class Scheduler:
                     if slot == pushed:
                         slots_of_input.labels[queue] = FORWARD
                     else:
-                        self._note(queue, channel, slot, slots_of_input, written)
+                        self._note_read(queue, channel, slot, slots_of_input, written)
             for channel in self._popping:
                 channel.pop(channel.global_rdptr_autoinc)
                 pops += 1
@@ -226,7 +233,7 @@ class Scheduler:
         return slots_of_input
 
     def _undo_partial(self) -> None:
-        """Move the pointers back over the part of an input that was begun when it failed."""
+        """Move the pointers back that an input had moved before it failed."""
         if self._partial is None:
             return
         slots_of_input, pops = self._partial
@@ -240,11 +247,11 @@ class Scheduler:
         for queue in (*slots_of_input.reads, *forwarded):
             channels[queue].undo_reads(1)
 
-    def _note(
+    def _note_read(
         self, queue: str, channel: Fifo | Ram, slot: int, slots_of_input: _Input, written: Set[tuple[int, int]]
     ) -> None:
-        """Record that the input reads a slot, with the label of the entry; "" for one that the chunk before is going to
-        write (`written`). Raises ProgramError for an entry never written."""
+        """Record in `slots_of_input` that the input reads a slot, with the label of the entry; "" for one that an
+        earlier input of the chunk is going to write (`written`). Raises ProgramError for an entry never written."""
         slots_of_input.reads[queue] = slot
         if written and not written.isdisjoint(channel.view.slices(slot)):
             slots_of_input.labels[queue] = ""
@@ -253,11 +260,12 @@ class Scheduler:
             slots_of_input.labels[queue] = channel.view.label(slot) or _refuse_to_read(queue, channel, slot)
 
     def _relabel(self, slots_of_input: _Input) -> None:
-        """Look up the labels again after the input before has stored its results (OPS 12: 3.1)."""
+        """Look up the labels of an input again after the chunk before it has stored its results (OPS 3.1, 12). Raises
+        ProgramError for an entry never written."""
         channels = self._memory.channels
         try:
             for queue, slot in slots_of_input.reads.items():
-                self._note(queue, channels[queue], slot, slots_of_input, frozenset())
+                self._note_read(queue, channels[queue], slot, slots_of_input, frozenset())
         except ProgramError as error:
             error.input = self._number, self._topology.input_count
             raise

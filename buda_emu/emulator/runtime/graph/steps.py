@@ -87,7 +87,7 @@ class Plan:
 
 
 def uses(step: Step | Push) -> tuple[int, ...]:
-    """Return the tensors that a step reads or makes."""
+    """Return the tensors that a step reads or makes; for a push the one that it stores."""
     match step:
         case Read():
             return (step.value,)
@@ -100,7 +100,7 @@ def uses(step: Step | Push) -> tuple[int, ...]:
 
 
 def reads_of(step: Step | Push) -> tuple[int, ...]:
-    """Return the tensors that a step reads."""
+    """Return the tensors that a step reads; none for a read of a queue, and for a push, which comes after all steps."""
     match step:
         case Convert():
             return (step.source,)
@@ -129,7 +129,8 @@ class Topology:
 
 
 def _sort_ops(netlist: Netlist, ops: Mapping[str, Op], local: Set[str]) -> tuple[Op, ...]:
-    """Sort ops topologically; an op also follows the op that feeds a local queue that it reads."""
+    """Sort ops so that producers come before consumers, also through a local queue (one that an op of the graph feeds
+    and another reads). Raises InternalError for a cycle."""
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for op in ops.values():
         producers = [netlist.queues[name].input if name in local else name for name in op.inputs]
@@ -141,7 +142,8 @@ def _sort_ops(netlist: Netlist, ops: Mapping[str, Op], local: Set[str]) -> tuple
 
 
 def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
-    """Order the ops of a temporal graph: producers before consumers, document order where free."""
+    """Return the ops of a temporal graph in the order in which they run (producers before consumers, document order
+    where free), and the queues that they read and feed."""
     graphs = [netlist.graphs[name] for name in temporal.graphs]
     ops = {op.name: op for op in chain.from_iterable(graph.ops for graph in graphs)}
     sinks: dict[str, tuple[str, ...]] = {}

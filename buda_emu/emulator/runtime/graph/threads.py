@@ -48,15 +48,16 @@ class WorkerPool:
             weakref.finalize(self, self._team.close)
 
     def close(self) -> None:
-        """Stop the workers."""
+        """Stop the workers and wait for them; later calls run on the caller's thread."""
         team = self._team
         self._team = None
         if team is not None:
             team.close()
 
     def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
-        """Run `kernel` on 0..items, shared between the workers. They have the default floating-point state, whatever a
-        listener has done to that of the caller."""
+        """Run `kernel(start, stop, *args)` on ranges of 0..items, shared between the workers where that is worth it,
+        and return when all are done. Raises what the kernel raises. All use the default floating-point state, whatever
+        a listener has done to that of the caller."""
         set_exact()
         team = self._team
         if _shares(kernel):
@@ -77,11 +78,11 @@ class WorkerPool:
             finally:
                 self._turn.release()
         end = time.perf_counter()
-        _SUPPLY.saw(end - start, time.thread_time() - computed)
-        self._demand.saw(start, end)
+        _SUPPLY.add_task(end - start, time.thread_time() - computed)
+        self._demand.add_task(start, end)
 
     def _worth_sharing(self, team: "_ThreadTeam") -> int:
-        """Return the bytes from which on the workers share a task now."""
+        """Return the number of operand bytes from which on, at this moment, workers gain time by sharing a task."""
         if _SUPPLY.scarce:
             return _WORTH_SHARING_WHEN_SCARCE
         if not team.started and self._demand.little:
@@ -101,8 +102,8 @@ class _Supply:
         """True where other processes take a good part of the processors."""
         return self._took > _SCARCE * self._computed
 
-    def saw(self, took: float, computed: float) -> None:
-        """Record a task that took `took` seconds, of which its thread had a processor for `computed`."""
+    def add_task(self, took: float, computed: float) -> None:
+        """Record a task that took `took` seconds, of which its thread had a processor for `computed` seconds."""
         self._took = _FORGET * self._took + took
         self._computed = _FORGET * self._computed + computed
 
@@ -125,7 +126,7 @@ class _Demand:
         of the time."""
         return self._took <= _RARE * self._passed
 
-    def saw(self, start: float, end: float) -> None:
+    def add_task(self, start: float, end: float) -> None:
         """Record a task that was worth splitting, from `start` to `end`, in seconds of one clock."""
         pause = min(start - self._end, _LONGEST_PAUSE)
         self._all += end - start
@@ -158,7 +159,8 @@ class _ThreadTeam:
         return bool(self._helpers)
 
     def run(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        """Run all items of a task. Raises what any part of it raised."""
+        """Run all items of a task on caller and helpers, which are started at the first call. Raises what any part of
+        the task raised."""
         if not self._helpers:
             self._start()
         if _shares(kernel):
@@ -176,11 +178,11 @@ class _ThreadTeam:
                 helper.join()
 
     def _share(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        """Run a kernel whose items the threads claim."""
+        """Run a compiled kernel that lets each thread claim items from the job slot. Raises what the kernel raised."""
         slot = self._slot
         self._wait()
         slot.prepare(items, max(1, items // (GRAINS_PER_THREAD * self.threads)), self._spins)
-        number = self._expect()
+        number = self._expect_job()
         try:
             kernel(slot.address, SHARED, *args)
         finally:
@@ -191,24 +193,25 @@ class _ThreadTeam:
             raise raised_at(slot.raised, kernel.__name__)
 
     def _divide(self, function: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        """Run a function that is called with ranges of items."""
-        ranges = _Ranges(self._expect(), function, parts(items, self.threads), args, self._slot, self._changed)
+        """Run a Python function on ranges of items that caller and helpers take one by one. Raises what the function
+        raised."""
+        ranges = _Ranges(self._expect_job(), function, parts(items, self.threads), args, self._slot, self._changed)
         self._ranges = ranges
         take_turns()
         self._slot.announce()
         try:
-            ranges.own(self._spins)
+            ranges.work_and_wait(self._spins)
         finally:
             end_turns()
             self._ranges = None
 
     def _wait(self) -> None:
-        """Wait until no helper works on a kernel. Mostly the kernel's entry point has waited long enough."""
+        """Wait until no helper works on a kernel. The kernel itself has mostly waited long enough before."""
         while not self._slot.done:
             time.sleep(_NAP_SECONDS)
 
-    def _expect(self) -> int:
-        """Announce the next job, so that no helper falls asleep any more, and return its number."""
+    def _expect_job(self) -> int:
+        """Announce that a job is coming, so that helpers wake up or stay awake, and return its number."""
         self._awaited = number = self._slot.number + 1
         if self._asleep:
             with self._wake:
@@ -220,11 +223,11 @@ class _ThreadTeam:
         self._spins = spins_in(AWAKE_SECONDS)
         with self._wake:
             for _ in range(0 if self._closed else self.threads - 1):
-                helper = threading.Thread(target=self._help, name="buda-emu", daemon=True)
+                helper = threading.Thread(target=self._serve_jobs, name="buda-emu", daemon=True)
                 helper.start()
                 self._helpers.append(helper)
 
-    def _help(self) -> None:
+    def _serve_jobs(self) -> None:
         """Do a helper's work until the team is closed: serve kernels in the slot, help with ranges, and sleep when
         neither comes for a while."""
         seen = helped = 0
@@ -243,14 +246,14 @@ class _ThreadTeam:
     def _sleep(self, seen: int) -> None:
         """Sleep until a job after number `seen` is announced, or the team is closed."""
         with self._wake:
-            self._asleep += 1  # before it looks for a job: `_expect` announces one first and then looks at this
+            self._asleep += 1  # before it looks for a job: `_expect_job` announces one first and then looks at this
             if not self._closed and self._awaited <= seen:
                 self._wake.wait()
             self._asleep -= 1
 
 
 class _Ranges:
-    """A job: a function that is called with ranges of items."""
+    """A job of the team: a function, and the ranges of items that it has yet to be called with."""
 
     def __init__(
         self,
@@ -269,9 +272,9 @@ class _Ranges:
         self._todo = deque(ranges)
         self._changed = changed
 
-    def own(self, spins: int) -> None:
-        """Work on ranges on the caller's thread until all are done. Before it sleeps to wait for helpers, it looks
-        `spins` times whether they are done. Raises what any part raised."""
+    def work_and_wait(self, spins: int) -> None:
+        """Work on ranges on the caller's thread, then wait until the helpers are done, after `spins` looks asleep.
+        Raises what any part raised."""
         self.help()
         if self._slot.busy:
             await_helpers(self._slot.address, spins)
@@ -282,7 +285,8 @@ class _Ranges:
             raise self._error
 
     def help(self) -> None:
-        """Work on ranges of the job, in any thread, until none is left."""
+        """Work on ranges of the job, in any thread, until none is left. Keeps an exception for `work_and_wait`, and
+        drops the ranges left."""
         with self._changed:
             self._slot.count_busy(1)
         try:
@@ -292,7 +296,7 @@ class _Ranges:
                 except IndexError:
                     break
                 self._function(start, stop, *self._args)
-        except BaseException as error:  # noqa: BLE001 - `own` raises it
+        except BaseException as error:  # noqa: BLE001 - `work_and_wait` raises it
             self._todo.clear()
             self._error = error
         finally:
@@ -302,19 +306,20 @@ class _Ranges:
 
 
 def parts(items: int, threads: int) -> list[tuple[int, int]]:
-    """Return ranges that cover 0..items: a few more than there are threads, as they and the processors differ in
+    """Return ranges (start, stop) that cover 0..items: up to two for each thread, as threads and processors differ in
     speed."""
     count = min(items, PARTS_PER_THREAD * threads)
     return list(pairwise(items * part // count for part in range(count + 1)))
 
 
 def _shares(function: Callable[..., Any]) -> bool:
-    """Return whether a function is a kernel whose items the threads claim."""
+    """Return whether a function is a compiled kernel whose items the threads claim, not one that is called with
+    ranges."""
     return getattr(function, "shares", False)
 
 
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
-    """Return whether the arguments have `least` bytes together, by their `nbytes`."""
+    """Return whether the arguments that are arrays have at least `least` bytes together."""
     left = least
     for arg in args:
         left -= getattr(arg, "nbytes", 0)

@@ -53,8 +53,8 @@ class Exchange:
         self._pushing: dict[str, bool] = {}  # queue that a thread pushes to -> is it waiting for room?
 
     def _channel(self, name: str) -> Channel:
-        """Return the queue or ram of that name. Raises HostError for a closed machine, an unknown name and what is no
-        name."""
+        """Return the queue or ram of that name. Raises HostError for a closed machine, an unknown name, and an argument
+        that is no text."""
         if self._gate.closed:  # by another thread, after the caller's own check
             raise HostError("this Emulator is closed")
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
@@ -69,7 +69,7 @@ class Exchange:
         channel = self._channel(name)
         slot = None if slot is None else _as_integer(slot, "slot")
         queue = self._netlist.queues[name]
-        if isinstance(array, Referenced) and not slot and self._lent(channel, queue, array):
+        if isinstance(array, Referenced) and not slot and self._push_by_reference(channel, queue, array):
             return
         values = self._host.host_array(queue, array)
         if isinstance(channel, Ram):
@@ -86,15 +86,16 @@ class Exchange:
             self._gate.wake()
 
     def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
-        """Move pointers and mark `count` entries as written, without data: the work of `Emulator.pushed_elsewhere`."""
+        """Move pointers and mark `count` entries as written, without data, for a queue or ram that another machine
+        holds. Raises HostError beyond a ram's slots, HostTimeoutError where a queue has no room."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         with self._gate:
             if isinstance(channel, Ram):
                 _require_slots(channel, slot or 0, count)
                 slots = list(range(slot or 0, (slot or 0) + count))
-            elif count > self._room(channel):
-                raise HostTimeoutError(self._no_room(channel, count))
+            elif count > self._count_free_slots(channel):
+                raise HostTimeoutError(self._no_room_message(channel, count))
             else:
                 slots = [channel.ring.advance_write() for _ in range(count)]
                 self._memory.host_moves += count
@@ -102,9 +103,9 @@ class Exchange:
             for place in slots:
                 self._watched.push(name, HOST, place)
 
-    def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold an array by its reference instead of a push, where that is possible (`Lender`) and the queue has not
-        been used yet. Returns whether it is held."""
+    def _push_by_reference(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
+        """Let an unused queue or ram refer to an array instead of copying it, and count the push. Returns False, and
+        does nothing, where `Lender` does not allow that or the queue was used before."""
         if not self._lender.may_lend(channel, queue, array):
             return False
         with self._gate as gate:
@@ -121,8 +122,9 @@ class Exchange:
 
     @exact_floats
     def filler(self, name: str, array: object, slot: int | None) -> Callable[[], object]:
-        """Return a function that stores in empty memory what a push would put there first, without moving pointers.
-        Everything that can be wrong with the array is checked before this returns. Raises as a push."""
+        """Return a function that stores the entries where a first push would put them, without moving pointers, for
+        memory that is empty by then. Everything that can be wrong with the array is checked before this returns; raises
+        HostError."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         if isinstance(array, Referenced) and not slot and self._lender.may_lend(channel, queue, array):
@@ -134,8 +136,8 @@ class Exchange:
         return partial(channel.view.write, slots, self._host.tiles(queue, values), self._host.label(queue))
 
     def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
-        """Wait until no other thread pushes to the queue, so that the `count` entries of one push stay together. Raises
-        HostTimeoutError."""
+        """Wait until no other thread pushes to the queue, then reserve it for this push, so that its `count` entries
+        stay together. Raises HostTimeoutError."""
         name = channel.name
         pushing = self._pushing
         with self._gate as gate:
@@ -151,21 +153,21 @@ class Exchange:
     def _push_fifo(
         self, channel: Fifo, queue: Queue, values: NDArray[np.float32], deadline: float, *, patient: bool
     ) -> None:
-        """Write entries after the queue's write pointer, part by part as room appears. `patient`: the push has a
-        time-out; without, all entries must fit at once. Raises HostTimeoutError."""
+        """Write entries after the queue's write pointer, a few at a time as room appears until `deadline`. Unless
+        `patient`, all entries must fit at once. Raises HostTimeoutError with the number of entries that were pushed."""
         ring = channel.ring
         count = len(values)
         done = 0
         with self._gate:
-            if not patient and count > self._room(channel):
-                raise HostTimeoutError(self._no_room(channel, count))
+            if not patient and count > self._count_free_slots(channel):
+                raise HostTimeoutError(self._no_room_message(channel, count))
             slots = [ring.slot(ring.wr + i) for i in range(min(count, ring.entries))]
             channel.view.reserve(max(slots, default=-1) + 1)
         while done < count:
             with self._gate as gate:
-                if not self._room(channel):
+                if not self._count_free_slots(channel):
                     self._wait_for_room(gate, channel, count, done, deadline)
-                part = values[done : done + min(self._room(channel), _entries_of_part(channel))]
+                part = values[done : done + min(self._count_free_slots(channel), _entries_of_part(channel))]
             tiles = self._host.tiles(queue, part)
             with self._gate as gate:
                 for entry, entry_tiles in zip(part, tiles, strict=True):
@@ -180,11 +182,11 @@ class Exchange:
                 gate.notify()
 
     def _wait_for_room(self, gate: Gate, channel: Fifo, count: int, done: int, deadline: float) -> None:
-        """Wait until an entry fits; meanwhile other threads may see that this push waits. `done` of `count` entries are
-        pushed. Raises HostTimeoutError with `done`."""
+        """Wait until an entry fits into the queue, and meanwhile mark this push as waiting, so that other pushes can
+        fail in time. `done` of its `count` entries are pushed already. Raises HostTimeoutError that carries `done`."""
         self._pushing[channel.name] = True
         gate.notify()
-        if not gate.wait(lambda: self._room(channel) > 0, deadline):
+        if not gate.wait(lambda: self._count_free_slots(channel) > 0, deadline):
             pushed = ""
             if done:
                 pushed = f", {done} of them were pushed in time"
@@ -192,22 +194,24 @@ class Exchange:
             raise HostTimeoutError(f"{action}: it is full{pushed}", done)
         self._pushing[channel.name] = False
 
-    def _no_room(self, channel: Fifo, count: int) -> str:
-        """Return the message about a push that does not wait and whose entries do not all fit."""
-        room = self._room(channel)
+    def _no_room_message(self, channel: Fifo, count: int) -> str:
+        """Return the message for a push without time-out whose `count` entries do not all fit."""
+        room = self._count_free_slots(channel)
         reason = "it is full"
         if room:
             reason = f"it has room for {room} now, and a push without a timeout takes all or none"
         return f"push of {plural(count, 'entry')} to {channel.describe()}: {reason}"
 
-    def _room(self, channel: Fifo) -> int:
-        """Return how many entries may be written now. A slot that the running chunk still reads is not free yet."""
+    def _count_free_slots(self, channel: Fifo) -> int:
+        """Return how many entries may be written now, from the write pointer on. A slot that the running chunk still
+        reads is not free."""
         ring = channel.ring
         free = max(0, ring.entries - ring.occupancy)  # a program may have placed the pointers further apart
         return _count_free(channel.view, ring.wr, free, self._gate.in_flight(written_only=False))
 
     def _push_ram(self, channel: Ram, queue: Queue, values: NDArray[np.float32], first: int) -> None:
-        """Write entries into the slots of a ram from `first` on. Raises HostError beyond its slots."""
+        """Write entries into the slots of a ram from `first` on, a few at a time, each once no running chunk uses its
+        slot. Raises HostError beyond the ram's slots."""
         count = len(values)
         _require_slots(channel, first, count)
         with self._gate:
@@ -218,7 +222,7 @@ class Exchange:
             tiles = self._host.tiles(queue, part)
             slots = range(first + start, first + start + len(part))
             with self._gate as gate:
-                self._settle(gate, channel.view, slots, written_only=False)
+                self._wait_until_unused(gate, channel.view, slots, written_only=False)
                 for slot, entry, entry_tiles in zip(slots, part, tiles, strict=True):
                     self._write(channel, queue, slot, entry, entry_tiles)
                     self._watched.push(queue.name, HOST, slot)
@@ -226,7 +230,8 @@ class Exchange:
 
     @exact_floats
     def put(self, name: str, array: object, slot: int) -> None:
-        """Replace one entry, and leave pointers as they are: the work of `Emulator.put`."""
+        """Replace the entry in one slot and leave pointers as they are: the work of `Emulator.put`. Raises
+        HostError."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
@@ -237,17 +242,18 @@ class Exchange:
             raise HostError(f"one entry of {name} is put, not {len(values)}")
         tiles = self._host.tiles(queue, values)
         with self._gate as gate:
-            self._settle(gate, channel.view, range(slot, slot + 1), written_only=False)
+            self._wait_until_unused(gate, channel.view, range(slot, slot + 1), written_only=False)
             self._write(channel, queue, slot, values[0], tiles[0])
 
     @exact_floats
     def put_bytes(self, name: str, slot: int, offset: int, data: bytes) -> None:
-        """Encode an entry, replace bytes of its image and decode it again: the work of `Emulator.put_bytes`."""
+        """Replace bytes of an entry as the device would hold it, and store the decoded values: the work of
+        `Emulator.put_bytes`, with its errors."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         with self._gate as gate:
-            self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
-            tiles = self._host.with_bytes(queue, self._tiles(channel, [slot])[0], offset, data)
+            self._wait_until_unused(gate, channel.view, range(slot, slot + 1), written_only=True)
+            tiles = self._host.with_bytes(queue, self._copy_tiles(channel, [slot])[0], offset, data)
             values = self._host.values(queue, tiles[np.newaxis], "raw").view(np.float32)
             self._write(channel, queue, slot, values[0], tiles)
 
@@ -263,7 +269,7 @@ class Exchange:
     @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
         """Wait for `count` entries of a queue, free them and return them as the host reads them: the work of
-        `Emulator.pop`."""
+        `Emulator.pop`, with its errors."""
         channel = self._channel(name)
         count = _as_integer(count, "count")
         if isinstance(channel, Ram):
@@ -271,8 +277,8 @@ class Exchange:
         _check_readout(readout)
         deadline = _deadline(timeout)
         with self._gate as gate:
-            slots = self._await(gate, channel, count, deadline)
-            tiles = self._tiles(channel, slots)
+            slots = self._wait_for_entries(gate, channel, count, deadline)
+            tiles = self._copy_tiles(channel, slots)
             if count:
                 channel.ring.advance_read(count)
                 self._memory.host_moves += count
@@ -282,7 +288,8 @@ class Exchange:
 
     @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
-        """Wait for entries of a queue or ram and return them as the host reads them: the work of `Emulator.peek`."""
+        """Wait for entries of a queue or ram and return them as the host reads them: the work of `Emulator.peek`, with
+        its errors."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if count is not None:
@@ -291,38 +298,42 @@ class Exchange:
         deadline = _deadline(timeout)
         with self._gate as gate:
             if isinstance(channel, Fifo):
-                slots = self._await(gate, channel, self._available(channel) if count is None else count, deadline)
+                slots = self._wait_for_entries(
+                    gate, channel, self._count_readable(channel) if count is None else count, deadline
+                )
             else:
-                slots = self._ram_slots(gate, channel, slot, 1 if count is None else count, deadline)
-            tiles = self._tiles(channel, slots)
+                slots = self._wait_for_ram_slots(gate, channel, slot, 1 if count is None else count, deadline)
+            tiles = self._copy_tiles(channel, slots)
         return self._host.values(self._netlist.queues[name], tiles, readout)
 
     @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
-        """Return the bytes of an entry in each buffer, once no chunk writes it: the work of `Emulator.memory_image`."""
+        """Return the bytes of an entry in each buffer, once no running chunk writes it: the work of
+        `Emulator.memory_image`, with its errors."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"entry {slot} of {name} was never written")
         with self._gate as gate:
-            self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
-            tiles = self._tiles(channel, [slot])
+            self._wait_until_unused(gate, channel.view, range(slot, slot + 1), written_only=True)
+            tiles = self._copy_tiles(channel, [slot])
         return self._host.image(self._netlist.queues[name], tiles[0])
 
     @exact_floats
     def outputs(self, readout: Readout, queues: Collection[str] | None) -> dict[str, NDArray[Any]]:
-        """Return all op-fed queues and rams with entries, by name: the work of `Emulator.outputs`."""
+        """Return the entries of op-fed queues and rams by name, of all or of `queues`: the work of `Emulator.outputs`.
+        Raises HostError for an unknown readout."""
         _check_readout(readout)
         with self._gate as gate:
             return {
-                queue.name: self._host.values(queue, self._tiles(channel, slots, missing_is_zero=True), readout)
+                queue.name: self._host.values(queue, self._copy_tiles(channel, slots, missing_is_zero=True), readout)
                 for queue, channel, slots in self._channels_with_entries(gate)
                 if queues is None or queue.name in queues
             }
 
     def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:
-        """Yield all op-fed queues and rams with entries, each to be read a few entries at a time: the work of
-        `Emulator.outputs_in_parts`."""
+        """Yield all op-fed queues and rams with entries, each with an iterator that reads a few entries at a time: the
+        work of `Emulator.outputs_in_parts`."""
         _check_readout(readout)
         with self._gate as gate:
             filled = self._channels_with_entries(gate)
@@ -330,11 +341,12 @@ class Exchange:
             t, rows, cols = queue.blocking.element_shape
             dtype = np.dtype(np.uint32 if is_raw(queue.df) else np.float32)
             yield OutputParts(
-                queue.name, (len(slots), t, rows, cols), dtype, self._parts(queue, channel, slots, readout)
+                queue.name, (len(slots), t, rows, cols), dtype, self._read_parts(queue, channel, slots, readout)
             )
 
     def _channels_with_entries(self, gate: Gate) -> list[tuple[Queue, Channel, Sequence[int]]]:
-        """Return every op-fed queue that holds entries, every op-fed ram, and their slots."""
+        """Return every op-fed queue that holds entries and every op-fed ram, each with its slots in order. Waits until
+        no chunk is in flight."""
         gate.wait(lambda: gate.is_runner or not gate.in_flight(written_only=True), None)
         channels: list[tuple[Queue, Channel, Sequence[int]]] = []
         for queue in self._netlist.queues.values():
@@ -342,54 +354,60 @@ class Exchange:
                 continue
             channel = self._memory.channels[queue.name]
             if isinstance(channel, Fifo):
-                slots: Sequence[int] = channel.window()[: self._available(channel)]
+                slots: Sequence[int] = channel.window()[: self._count_readable(channel)]
             else:
                 slots = range(channel.entries)
             if slots:
                 channels.append((queue, channel, slots))
         return channels
 
-    def _parts(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> Iterator[NDArray[Any]]:
-        """Yield the entries in these slots as the host reads them, a few at a time."""
+    def _read_parts(
+        self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the entries in these slots as the host reads them, at most PART_BYTES at a time."""
         step = _entries_of_part(channel)
         for start in range(0, len(slots), step):
-            yield self._part(queue, channel, slots[start : start + step], readout)
+            yield self._read_part(queue, channel, slots[start : start + step], readout)
 
     @exact_floats
-    def _part(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> NDArray[Any]:
+    def _read_part(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> NDArray[Any]:
         """Return the entries in these slots as the host reads them; those never written are zero."""
         with self._gate:
-            tiles = self._tiles(channel, slots, missing_is_zero=True)
+            tiles = self._copy_tiles(channel, slots, missing_is_zero=True)
         return self._host.values(queue, tiles, readout)
 
-    def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
-        """Return the slots of the oldest `count` entries, once they are there. Raises HostError, HostTimeoutError."""
+    def _wait_for_entries(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
+        """Wait until a queue has `count` entries to read, and return the slots of the oldest ones. Raises HostError for
+        more than it can hold, HostTimeoutError at the deadline."""
         if not 0 <= count <= max(channel.ring.entries, channel.ring.occupancy):
             raise HostError(f"read of {plural(count, 'entry')} from {channel.describe()}: it never holds so many")
-        if not gate.wait(lambda: self._available(channel) >= count, deadline):
-            available = self._available(channel)
+        if not gate.wait(lambda: self._count_readable(channel) >= count, deadline):
+            available = self._count_readable(channel)
             reason = f"it holds {available}" if available else "it is empty"
             raise HostTimeoutError(f"read of {plural(count, 'entry')} from {channel.describe()}: {reason}")
         ring = channel.ring
         return [ring.slot(ring.rd + i) for i in range(count)]
 
-    def _ram_slots(self, gate: Gate, channel: Ram, first: int, count: int, deadline: float) -> range:
-        """Return the slots of a ram from `first` on, once they are written and no chunk writes them, or at the
-        deadline. Raises HostError beyond its slots."""
+    def _wait_for_ram_slots(self, gate: Gate, channel: Ram, first: int, count: int, deadline: float) -> range:
+        """Wait until `count` slots of a ram from `first` on are written and no running chunk writes them, and return
+        them; at the deadline return them anyway. Raises HostError beyond the ram's slots."""
         if first < 0 or count < 0 or first + count > channel.entries:
             raise HostError(f"read of slots {first}..{first + count - 1} of {channel.describe()}")
         slots = range(first, first + count)
-        self._settle(gate, channel.view, slots, written_only=True)
+        self._wait_until_unused(gate, channel.view, slots, written_only=True)
         gate.wait(lambda: all(channel.view.label(slot) for slot in slots), deadline)
-        self._settle(gate, channel.view, slots, written_only=True)
+        self._wait_until_unused(gate, channel.view, slots, written_only=True)
         return slots
 
-    def _available(self, channel: Fifo) -> int:
-        """Return how many entries may be read now. Those that the running chunk is to write are not there yet."""
+    def _count_readable(self, channel: Fifo) -> int:
+        """Return how many entries may be read now, from the read pointer on. Those that the running chunk has yet to
+        write do not count."""
         ring = channel.ring
         return _count_free(channel.view, ring.rd, ring.occupancy, self._gate.in_flight(written_only=True))
 
-    def _tiles(self, channel: Channel, slots: Sequence[int], *, missing_is_zero: bool = False) -> NDArray[np.float32]:
+    def _copy_tiles(
+        self, channel: Channel, slots: Sequence[int], *, missing_is_zero: bool = False
+    ) -> NDArray[np.float32]:
         """Return a copy of entries, float32[len(slots), tiles, 1024]. Raises HostError for one that was never
         written."""
         view = channel.view
@@ -403,7 +421,7 @@ class Exchange:
                 raise HostError(f"entry {slot} of {channel.name} was never written")
         return copy
 
-    def _settle(self, gate: Gate, view: EntryView, slots: range, *, written_only: bool) -> None:
+    def _wait_until_unused(self, gate: Gate, view: EntryView, slots: range, *, written_only: bool) -> None:
         """Wait until the running chunk neither writes nor, unless `written_only`, reads these slots; that is never
         long. On the program's own thread, in a listener, it does not wait."""
 
@@ -417,18 +435,20 @@ class Exchange:
 
 
 def _require_slots(channel: Ram, first: int, count: int) -> None:
-    """Raise HostError for a push beyond the slots of a ram."""
+    """Raise HostError unless a ram has the `count` slots from `first` on."""
     if first < 0 or first + count > channel.entries:
         raise HostError(f"push of slots {first}..{first + count - 1} to {channel.describe()}")
 
 
 def _entries_of_part(channel: Channel) -> int:
-    """Return how many entries are converted at a time."""
+    """Return how many entries of a queue or ram are converted at a time: at most PART_BYTES of them, but at least
+    one."""
     return max(1, min(_PART, PART_BYTES // (channel.view.tiles * TILE_ELEMENTS * 4)))
 
 
 def _count_free(view: EntryView, first: int, count: int, in_flight: Slices) -> int:
-    """Return how many of `count` entries from pointer `first` on come before the first one that is in flight."""
+    """Return how many of `count` entries from pointer `first` on come before the first one whose slices are in
+    flight."""
     if in_flight:
         for position in range(count):
             if not in_flight.isdisjoint(view.slices((first + position) % view.entries)):
@@ -445,7 +465,8 @@ def _as_integer(value: object, name: str) -> int:
 
 
 def _deadline(timeout: float) -> float:
-    """Return the monotonic time at which a time-out ends. Raises HostError for a negative one, NaN or no number."""
+    """Return the monotonic time at which a time-out in seconds, which begins now, ends. Raises HostError for a negative
+    one, NaN or no number."""
     if not isinstance(timeout, int | float) or not timeout >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise HostError(f"timeout must be 0 or more seconds, not {timeout!r}")
     return monotonic() + timeout

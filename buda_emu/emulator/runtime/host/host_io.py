@@ -42,7 +42,9 @@ def host_array(tensor: object, queue: Queue) -> NDArray[np.float32]:
 
 
 def as_float32(array: NDArray[Any], context: str) -> NDArray[np.float32]:
-    """Convert the elements of a host tensor to float32; a float32 array is returned as it is. Raises HostError."""
+    """Convert the elements of a host tensor to float32; a float32 array is returned as it is. Values beyond float32
+    become infinite. Raises HostError, which begins with `context`, for an element type that is not numeric or not
+    known."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype == np.float32:
         return array
@@ -57,8 +59,8 @@ def as_float32(array: NDArray[Any], context: str) -> NDArray[np.float32]:
 
 
 def with_batch(array: NDArray[Any]) -> NDArray[Any]:
-    """Add the dimensions of 1 that a host may leave out: three dimensions are [entries, rows, cols], two are [rows,
-    cols] of one entry (NETLIST 7.4)."""
+    """Return the array with the dimensions of 1 that a host may leave out: three dimensions are [entries, rows, cols],
+    two are [rows, cols] of one entry (NETLIST 7.4). Any other number of dimensions is left as it is."""
     if array.ndim == 3:
         return array[:, np.newaxis]
     if array.ndim == 2:
@@ -67,16 +69,16 @@ def with_batch(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def require_names(arrays: object, labels: Sequence[str]) -> None:
-    """Raise HostError for inputs of a model that are not given by name, such as a single array; `labels` are the
-    names."""
+    """Raise HostError, which lists the input names `labels`, unless the inputs of a model are a mapping from names."""
     if not isinstance(arrays, Mapping):
         kind = type(arrays).__name__
         raise HostError(f"run: a {kind}: give inputs by name ({', '.join(labels)}), or call the model with them")
 
 
 def as_numpy(tensor: object, context: str = "tensor") -> NDArray[Any]:
-    """Convert a tensor to a numpy array, without a copy where memory can be shared. torch's bfloat16 and float8 come as
-    float32. Raises HostError for a value that holds no numbers."""
+    """Return a tensor (numpy, torch on the CPU, or anything that numpy takes) as a numpy array, without a copy where
+    memory can be shared. torch's bfloat16 and float8 come as float32. Raises HostError, which begins with `context`,
+    for a value that holds no numbers."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(tensor, torch.Tensor):
         return _from_torch(tensor, torch, context)
@@ -123,7 +125,8 @@ class HostIo:
         self._ops = netlist.ops
 
     def label(self, queue: Queue) -> str:
-        """Return the format label of pushed entries (OPS 3.1)."""
+        """Return the format label that entries pushed by the host carry (OPS 3.1): the queue's format, or Float32
+        without rounding."""
         if self._quantised or is_raw(queue.df):
             return queue.df
         return "Float32"
@@ -141,10 +144,10 @@ class HostIo:
         return host_widen(queue.df, host_read(queue.df, values))
 
     def image(self, queue: Queue, tiles: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
-        """Return the bytes of one entry, float32[tiles, 1024], in each buffer of the grid, row-major (LAYOUT 3); see
-        `Emulator.memory_image`."""
+        """Return the bytes of one entry, float32[tiles, 1024], as the device would hold it: one array for each buffer
+        of the grid, row-major (LAYOUT 3). Raises UnsupportedError for a format without that layout."""
         with np.errstate(all="ignore"):
-            return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), self._layout(queue))
+            return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), self._entry_layout(queue))
 
     def with_bytes(self, queue: Queue, tiles: NDArray[np.float32], offset: int, data: bytes) -> NDArray[np.float32]:
         """Return one entry, float32[tiles, 1024], after `data` was written to its image. `offset` counts the bytes of
@@ -157,14 +160,15 @@ class HostIo:
                 f"an entry of {queue.name} has bytes 0..{image.size - 1}, not {offset}..{offset + len(data) - 1}"
             )
         image[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
-        layout = self._layout(queue)
+        layout = self._entry_layout(queue)
         old, new = (
             unpack_entry(buffers, layout).reshape(tiles.shape) for buffers in (before, np.split(image, len(before)))
         )
         return np.where(old.view(np.uint32) == new.view(np.uint32), tiles, new)
 
-    def _layout(self, queue: Queue) -> EntryLayout:
-        """Return how an entry of a queue lies in memory: flat, untilized by its producer, or in tiles."""
+    def _entry_layout(self, queue: Queue) -> EntryLayout:
+        """Return the layout of a queue's entry in device memory: flat as the host pushed it, untilized by its producer,
+        or in tiles."""
         producer = self._ops.get(queue.input)
         form: Form = "flat" if queue.layout == "flat" else "tilized"
         if producer is not None and producer.untilize_output:
@@ -172,13 +176,13 @@ class HostIo:
         return EntryLayout(queue.df, queue.blocking, form, self._netlist.arch.alignment)
 
     def host_array(self, queue: Queue, array: object) -> NDArray[np.float32]:
-        """Convert the caller's array to float32 [entries, t, rows, cols]; raw words are the bits of float32 (NETLIST
-        7.4). Raises HostError for a shape or element type that does not fit."""
+        """Convert the caller's array to float32 [entries, t, rows, cols], for a RawUInt queue to words as the bits of
+        float32 (NETLIST 7.4). Raises HostError for a shape or element type that does not fit."""
         return host_array(array, queue)
 
     def tiles(self, queue: Queue, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Convert one part of a push to float32[w, tiles, 1024], rounded to the queue's format in precision
-        "format"."""
+        """Convert entries [w, t, rows, cols] to tiles float32[w, tiles, 1024], rounded to the queue's format in
+        precision "format"."""
         tiles = tilize(values, queue.blocking.tile_dim, _is_megarow(queue))
         result = tiles.reshape(len(values), -1, TILE_ELEMENTS)
         if self._quantised and queue.df != "Float32":
@@ -187,15 +191,15 @@ class HostIo:
         return result
 
     def source(self, queue: Queue, array: Referenced) -> Source:
-        """Return a source of the slices that a push of an array by reference would store. `array` is [entries, t, rows,
-        cols]."""
+        """Return a function that reads, when it is called, the tiles of slices first..last of an array that is held by
+        reference, as a push of the array would store them. `array` is [entries, t, rows, cols]."""
         _, rows, cols = queue.blocking.shape
         height, width = queue.blocking.tile_dim
         slices = array.reshape(-1, rows * height, cols * width)
         step = max(1, BLOCK // (cols * TILE_ELEMENTS))
 
         def read(first: int, last: int) -> NDArray[np.float32]:
-            """Return the tiles of slices first..last, read a block of rows at a time."""
+            """Return the tiles of slices first..last (the last one not included), read a block of rows at a time."""
             tiles = np.empty((last - first, rows, cols, TILE_ELEMENTS), np.float32)
             for number in range(first, last):
                 for row in range(0, rows, step):
@@ -216,7 +220,8 @@ class HostIo:
 
 
 def _is_megarow(queue: Queue) -> bool:
-    """Return whether tiles hold consecutive runs of the host's data (LAYOUT 2 Megarow)."""
+    """Return whether the tiles of a queue hold consecutive runs of the host's data instead of 32x32 blocks (LAYOUT 2
+    Megarow)."""
     return is_raw(queue.df) or queue.layout == "flat"
 
 
@@ -245,8 +250,8 @@ class Lender:
         self._host = host
 
     def may_lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Return whether memory may refer to this array: its shape and elements fit the queue, the queue has its own
-        buffers, and no tilizer reads the rows as the host gave them."""
+        """Return whether a queue or ram may refer to this array instead of copying it: shape and elements fit, the
+        memory is no view of another ram's, and no tilizer reads the rows as the host gave them."""
         view = channel.view
         count = len(array) if array.ndim == 4 else 0
         fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
@@ -255,8 +260,9 @@ class Lender:
         return fits and not has_wrong_elements and view.name == view.store.name and not tilized
 
     def lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Let the memory refer to an array if it holds nothing yet in that place. A small array is copied at once, as
-        long as all that is held stays within a share of the limit. Returns whether the array was taken."""
+        """Let a queue or ram refer to an array, if nothing is stored there yet; a small array is copied at once, as
+        long as all queues stay within a share of the memory limit. Returns False, and does nothing, where something is
+        stored."""
         view = channel.view
         count = len(array)
         memory = self._memory
@@ -272,6 +278,6 @@ class Lender:
         return True
 
     def _has_tilizer(self, queue: Queue) -> bool:
-        """Return whether an op reads the rows as the host gave them."""
+        """Return whether some op (a tilizer) reads the queue's rows as the host gave them."""
         readers = (op for op in self._netlist.ops.values() if queue.name in op.inputs)
         return any(op.has("reads what was pushed") for op in readers)

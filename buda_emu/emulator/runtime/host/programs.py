@@ -60,8 +60,9 @@ class RunStart:
         self._traffic = journal.state()
 
     def go_back(self) -> None:
-        """Restore the state, unless the host has moved a queue since, or the program has overwritten an entry that a
-        queue held: neither can be undone, and then the work that was completed stays."""
+        """Restore the pointers, allocations, variables and journal of the beginning. Does nothing if the host has moved
+        a queue since, or the program has overwritten an entry that a queue held: neither can be undone, and the
+        completed work stays."""
         memory = self._memory
         if memory.host_moves != self._host_moves or memory.held_entries.lost:
             return
@@ -105,8 +106,7 @@ class Programs:
         """The program that ended last and its error; None where it ended well, or none has ended."""
 
     def interpreter(self, program: str) -> Interpreter:
-        """Return the interpreter of a program, made when it is first asked for. Raises HostError for an unknown
-        name."""
+        """Return the interpreter of a program, made at the first request. Raises HostError for an unknown name."""
         interpreter = self._interpreters.get(program)
         if interpreter is None:
             body = self._netlist.programs.get(program)
@@ -142,7 +142,9 @@ class Programs:
         `Emulator.run_async`."""
         texts = self._parameters(params)
         run = self._new_run(program, wait, progress).with_end()
-        thread = threading.Thread(target=self._thread, args=(run, texts), name=f"buda-emu run {program}", daemon=True)
+        thread = threading.Thread(
+            target=self._run_on_thread, args=(run, texts), name=f"buda-emu run {program}", daemon=True
+        )
         self._gate.enlist(run)
         self._threads.add(thread)
         try:
@@ -154,14 +156,14 @@ class Programs:
         return run
 
     def join(self) -> None:
-        """Wait for the threads of ended runs."""
+        """Wait for the threads of `run_async` to end, except for the calling thread."""
         for thread in tuple(self._threads):
             if thread is not threading.current_thread():
                 thread.join()
 
     def _new_run(self, program: str, wait: float, progress: ProgressCallback | None) -> Run:
-        """Return a run that is not enlisted yet. Whoever enlists it carries it out or withdraws it, or the machine
-        could never be closed."""
+        """Return a run that is not enlisted yet. Whoever enlists it must carry it out or withdraw it, or the machine
+        could never be closed. Raises HostError for a negative `wait` or an unknown program."""
         if not wait >= 0:
             raise HostError(f"wait must be 0 or more seconds, not {wait}")
         self.interpreter(program)
@@ -172,8 +174,8 @@ class Programs:
         that is no mapping of names to integers, and for a name that no program of the netlist takes."""
         return with_declared_names(self._netlist.programs.values(), parameter_texts(params))
 
-    def _thread(self, run: Run, params: Mapping[str, str]) -> None:
-        """Carry out a run on this thread, and record its end; an error comes out of `Run.result`."""
+    def _run_on_thread(self, run: Run, params: Mapping[str, str]) -> None:
+        """Carry out a run as the body of its own thread, and record its end, so that `Run.result` raises its error."""
         error: BaseException | None = None
         try:
             self._carry_out(run, params)
@@ -183,9 +185,10 @@ class Programs:
         run.end(error)
 
     def _carry_out(self, run: Run, params: Mapping[str, str], standing: Standing | None = None) -> None:
-        """Carry out an enlisted run and remove it from the list, however it ends. A program that fails leaves pointers
-        and variables as they were before it (`RunStart.go_back`); a stepper looks at them as they are, and goes back by
-        itself."""
+        """Wait for the turn of an enlisted run and run its program, or the rest of one from `standing` on. However it
+        ends, the run leaves the queue. A program that fails leaves pointers and variables as before it
+        (`RunStart.go_back`), except with a stepper, which looks at the failed state and goes back by itself. Raises
+        what the program raises."""
         self._gate.begin(run)
         start: RunStart | None = None
         try:
@@ -207,8 +210,8 @@ class Programs:
                 self._free()
 
     def _end_failed_program(self, error: ProgramError, start: RunStart | None) -> None:
-        """Add to the error of a program where it stopped and why, and go back to its `start`; with None all stays as it
-        is."""
+        """Add to a program's error where it stopped and why, then go back to its `start`; with None the state stays as
+        it is."""
         place = self._interpreter.failed_at
         if place is not None:
             from buda_emu.emulator.runtime.stop import describe_stop  # a run that ends well need not wait for it
@@ -223,7 +226,7 @@ class Programs:
     def _execute(self, params: Mapping[str, str], standing: Standing | None) -> None:
         """Interpret the program of the current run from its beginning, or from `standing` on. Raises ProgramError."""
         self._interpreter = interpreter = self.interpreter(self._run.program)
-        self._watched.journal.find = self._moment
+        self._watched.journal.find = self._place_finder
         if standing is None:
             self._epochs.begin_run()
             self.steps.begin_run()
@@ -235,22 +238,23 @@ class Programs:
 
     @property
     def place(self) -> Place:
-        """The instruction that is being run, with its loops and variables."""
+        """The instruction that runs now, with its loops and variables."""
         return self._interpreter.place(*self._now)
 
-    def _moment(self) -> Callable[[], Place]:
-        """Return a function that finds the place of the running instruction later."""
+    def _place_finder(self) -> Callable[[], Place]:
+        """Return a function that finds the place of the instruction that runs now; it may be called later."""
         return self._interpreter.moment(*self._now)
 
     def resume(self, standing: Standing) -> None:
-        """Run the rest of a program from an instruction on, on the calling thread; see `Emulator.resume`."""
+        """Run the rest of a program from the instruction of `standing` on, on the calling thread, with the variables as
+        they are. Raises as `Emulator.run`."""
         run = self._new_run(standing.program, 0.0, None)
         self._gate.enlist(run)
         self._carry_out(run, {}, standing)
 
     def set_variable(self, name: str, value: int) -> None:
-        """Give a variable of the running program a value, as a varinst would. Raises ProgramError for an unknown name,
-        and where the varinst would."""
+        """Give a variable of the running program a value, as a varinst would, and update queue settings that name it.
+        The value wraps to 32 bits. Raises ProgramError for an unknown name, and for a pointer out of range."""
         variables = self._interpreter.variables
         variables.value(name)
         variables.assign(name, wrap32(value))
@@ -258,7 +262,7 @@ class Programs:
 
     @property
     def standing(self) -> Standing:
-        """The position of the running program, at the instruction that is about to run."""
+        """The position of the running program, at the instruction that is about to run, from which `resume` goes on."""
         index, _ = self._now
         return self._interpreter.standing(index)
 

@@ -66,7 +66,8 @@ class Gate:
 
     def wait(self, ready: Callable[[], bool], deadline: float | None) -> bool:
         """Sleep until `ready` or the deadline (monotonic seconds, None: without limit), and return the last result of
-        `ready`. Call it only within `with gate`, which is left while it sleeps."""
+        `ready`. Call it only within `with gate`, which is left while it sleeps. Raises HostError when the machine is
+        closed meanwhile."""
         me = get_ident()
         while not ready():
             if deadline is None:
@@ -86,13 +87,14 @@ class Gate:
         return True
 
     def notify(self) -> None:
-        """Wake the threads that wait for entries to come or go."""
+        """Wake the threads that wait for a change, because entries were pushed or popped. Call it only within `with
+        gate`."""
         self._returning |= self._stalled
         self._changed.notify_all()
 
     def in_flight(self, *, written_only: bool) -> Slices:
-        """Return the slices that the running epoch has begun to write, and unless `written_only` also those that it
-        reads."""
+        """Return the slices that the chunk in progress is going to write, and unless `written_only` also those that it
+        reads; empty between epochs."""
         if self._in_flight is not None:
             return self._in_flight.slices(written_only=written_only)
         return _NOTHING
@@ -103,15 +105,15 @@ class Gate:
         return self._runner == get_ident()
 
     def wake(self) -> None:
-        """Wake the threads that wait for a change, from a thread that does not hold the gate, even when it is
-        closed."""
+        """Wake the threads that wait for a change, from a thread that does not hold the gate; works on a closed
+        machine, too."""
         self._enter()
         self.notify()
         self.__exit__()
 
     def _enter(self) -> None:
-        """Take the lock on a host thread. If it is the program's turn, first sleep until the program had it, for a
-        short time at most."""
+        """Take the lock on a host thread. If it is the program's turn, first sleep until the program had the lock, for
+        at most _STAND_ASIDE seconds."""
         me = get_ident()
         self._wanting.add(me)
         try:
@@ -147,7 +149,8 @@ class Gate:
             self._runs.append(run)
 
     def begin(self, run: Run) -> None:
-        """Wait for the turn of an enlisted run and take the gate for it. Raises RunCancelledError."""
+        """Wait for the turn of an enlisted run and take the gate for it. Raises RunCancelledError if the run is
+        cancelled meanwhile; the run is then no longer enlisted."""
         try:
             self._lock.acquire()
         except BaseException:  # Ctrl-C
@@ -165,13 +168,13 @@ class Gate:
         self._runner = get_ident()
 
     def end(self, run: Run) -> None:
-        """Give the gate back for good after a run."""
+        """End a run: remove it from the queue, let the next one begin, and release the gate."""
         self._runner = None
-        self._resume()
+        self._end_return()
         self._leave(run)
 
     def withdraw(self, run: Run) -> None:
-        """Remove an enlisted run that will not begin."""
+        """Remove an enlisted run that will never begin, so that others do not wait for it."""
         self._lock.acquire()
         self._leave(run)
 
@@ -183,7 +186,7 @@ class Gate:
 
     @property
     def run(self) -> Run:
-        """The run whose turn it is."""
+        """The run whose turn it is. Raises IndexError where none is enlisted."""
         return self._runs[0]
 
     @property
@@ -192,47 +195,51 @@ class Gate:
         return not self._runs
 
     def stand_aside(self) -> None:
-        """Let the host threads that want in go first, once, between two instructions."""
+        """Let the host threads that want in at this moment go first, once, for at most _STAND_ASIDE seconds. The
+        program calls it between two instructions, or the host would never get the lock."""
         if self._wanting:
             self._asked = self._wanting.copy()
             self._turned.wait_for(lambda: not self._asked, _STAND_ASIDE)
             self._asked.clear()
-            self._resume()
+            self._end_return()
 
-    def _resume(self) -> None:
-        """End the program's turn: wake the host threads that slept meanwhile."""
+    def _end_return(self) -> None:
+        """Record that the program has the gate again, and wake the host threads that waited for that."""
         if self._returning:
             self._returning = False
             self._resumed.notify_all()
 
     def epoch(self, chunk: InFlight | None) -> None:
-        """Declare the chunks of an epoch in flight; None: no more."""
+        """Make `chunk` the source of `in_flight`; None when the epoch is over, which wakes the threads that wait for a
+        change."""
         self._in_flight = chunk
         if chunk is None and self._sleeping:
             self._wanting.update(self._sleeping)
             self._changed.notify_all()
 
     def open(self) -> None:
-        """Release the gate on the program's thread while a chunk computes."""
+        """Release the gate on the program's thread, so that host threads may push and pop while a chunk computes."""
         if self._sleeping:
             self._changed.notify_all()
         self._lock.release()
 
     def shut(self) -> None:
-        """Take the gate again after `open`."""
+        """Take the gate again on the program's thread after `open`, before host threads that come now."""
         self._returning = True
         self._lock.acquire()
-        self._resume()
+        self._end_return()
 
     def chunk_done(self) -> None:
-        """Let threads that wait for a change look again before the program goes on."""
+        """Wake the threads that wait for a change, and let them and other host threads go first once. The program calls
+        it after each chunk of inputs."""
         if self._sleeping:
             self._wanting.update(self._sleeping)
             self._changed.notify_all()
         self.stand_aside()
 
     def wait_for_host(self, deadline: float) -> bool:
-        """Let the program's thread sleep until something changed. Returns False when the deadline came first."""
+        """Let the program's thread sleep, and the gate be free, until something changed. Returns False when the
+        deadline (monotonic seconds) came first."""
         left = min(deadline - monotonic(), threading.TIMEOUT_MAX)
         if left <= 0:
             return False
@@ -242,7 +249,7 @@ class Gate:
             self._changed.wait(left)
         finally:
             self._stalled = False
-            self._resume()
+            self._end_return()
         return True
 
     def close(self) -> None:
@@ -260,7 +267,8 @@ class Gate:
             self._lock.release()
 
     def claim(self) -> bool:
-        """Return whether the caller is to free the machine: true once, when it is closed and no program is left."""
+        """Return whether the caller is to free the machine: True for one caller only, once the gate is closed and no
+        run is left."""
         with self._lock:
             is_claimed = self.closed and not self._runs and not self._claimed
             self._claimed |= is_claimed
@@ -282,29 +290,30 @@ class Stepper:
     most_inputs: int | None = None
 
     def instruction(self, program: str, index: int, instruction: Instruction, variables: Variables) -> None:
-        """Called before an instruction runs."""
+        """Called before the instruction at `index` of a program runs."""
 
     def epoch(self, graphs: tuple[str, ...], inputs: int) -> None:
         """Called before a temporal graph starts; `inputs` is its input_count."""
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
-        """Called before `inputs` inputs run; `reads` and `writes` have a slot of each queue and ram for each of
-        them."""
+        """Called before a chunk of `inputs` inputs runs. `reads` and `writes` have, by queue and ram, the slot for each
+        of these inputs."""
 
     def inputs_done(self, inputs: int) -> None:
-        """Called when the results of these inputs are in their queues and rams."""
+        """Called when the results of a chunk of `inputs` inputs are in their queues and rams."""
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:
-        """Called with what the epoch read from a queue or ram. This and the methods below are called only with
-        `ops`."""
+        """Called with the entries that a chunk read from a queue or ram. This and the methods below are called only
+        with `ops`."""
 
     def op(self, op: Op, inputs: int) -> bool:  # noqa: ARG002
-        """Called before an op runs. Where it returns False the op is skipped, and its result is zero."""
+        """Called before an op runs for `inputs` inputs. If it returns False the op is skipped, and its result is
+        zero."""
         return True
 
     def result(self, op: Op, tiles: Tiles, put: Callable[[Tiles], None] | None, inputs: int) -> None:
-        """Called with an op's result, which must not be kept. `put` replaces it; None where the op passes on the tensor
-        that it reads, or adds to a sum."""
+        """Called with an op's result, whose memory is used again afterwards. `put` replaces the result; it is None
+        where the op passes on the tensor that it reads, or adds to a sum."""
 
 
 BUFFERED_BYTES: Final = 64 << 20
@@ -320,21 +329,23 @@ class Part(Protocol):
         ...
 
     def owner(self, op: str) -> int:
-        """Return the machine that computes an op."""
+        """Return the number of the machine that computes an op."""
         ...
 
     def keepers(self, queue: str) -> frozenset[int]:
-        """Return the machines that hold the entries of a queue or ram."""
+        """Return the numbers of the machines that hold the entries of a queue or ram."""
         ...
 
     def at(self, op: str) -> None:
-        """Record that this machine begins with an op."""
+        """Record that this machine begins with an op, so that a failure can be told with its place."""
         ...
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
-        """Send a value to another machine; wait while that one has BUFFERED_BYTES that it has not asked for."""
+        """Send a value to the machine of number `to`. Waits while BUFFERED_BYTES of earlier values lie there which that
+        machine has not asked for."""
         ...
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """Return the next value that another machine sends. Raises HostError when it is lost."""
+        """Return the next value that machine `source` sends, and wait for it. Raises HostError when that machine is
+        lost."""
         ...

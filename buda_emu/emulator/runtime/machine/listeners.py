@@ -15,7 +15,7 @@ from buda_emu.support.records import dataclass
 
 
 def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the same memory as an array that nobody can write to, nor make writable: listeners are shown the machine's
+    """Return the same memory as an array that cannot be written, nor made writable: listeners are shown the machine's
     own tensors."""
     return np.asarray(memoryview(array.data).toreadonly())
 
@@ -36,7 +36,7 @@ class Listener:
         """Called before a temporal graph starts; `inputs` is its input_count."""
 
     def epoch_end(self, graphs: tuple[str, ...]) -> None:
-        """Called when a temporal graph is done."""
+        """Called when all inputs of a temporal graph are done."""
 
     def op_start(self, op: Op, inputs: int) -> None:
         """Called before an op runs for `inputs` inputs."""
@@ -50,13 +50,16 @@ class Listener:
         order [t, row, col]; a first axis of 1 serves every input."""
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
-        """Called with an op's result, as in `queue_value`, after relu, accumulation and output conversion."""
+        """Called with an op's result after accumulation, relu and output conversion: [1 or inputs, tiles, 1024],
+        read-only, and not to be kept; see `queue_value`."""
 
     def queue_push(self, queue: str, slot: int) -> None:
-        """Called when the host or an op wrote an entry; those of ops are reported when a chunk of inputs is done."""
+        """Called when the host or an op wrote an entry into `slot`. Those of ops are reported when their chunk of
+        inputs is done."""
 
     def queue_pop(self, queue: str, count: int) -> None:
-        """Called when entries were freed by the host, by a program's pointer settings or by global_rdptr_autoinc."""
+        """Called when `count` entries were freed, by the host, by a program's pointer settings or by
+        global_rdptr_autoinc."""
 
 
 EVENTS: Final = tuple(name for name, member in vars(Listener).items() if isinstance(member, FunctionType))
@@ -73,9 +76,9 @@ def _require_object(listener: object) -> None:
 
 
 def require_events(listener: object) -> None:
-    """Raise HostError for an object that lacks an event, such as a class or a function, and for a listener with a
-    public method that is no event: it would never be called, and is most likely a misspelt one. Names of helpers begin
-    with an underscore; other base classes than Listener are not looked at."""
+    """Raise HostError for an object that is no listener: one that lacks an event, such as a class or a function, and
+    one with a public method that is no event, which is most likely a misspelt one. Helper methods begin with an
+    underscore; base classes that do not derive from Listener are not checked."""
     _require_object(listener)
     for kind in type(listener).__mro__:
         if kind is Listener or not issubclass(kind, Listener):
@@ -132,7 +135,8 @@ class Journal:
         self._entries: dict[str, QueueTraffic] = {}
 
     def of(self, queue: str) -> QueueTraffic:
-        """Return the traffic of a queue; empty for one that nothing touched."""
+        """Return the traffic of a queue, as it goes on being updated; without push and pop for a queue that nothing
+        touched."""
         entry = self._entries.get(queue)
         if entry is None:
             entry = self._entries.setdefault(queue, QueueTraffic())
@@ -148,11 +152,12 @@ class Journal:
         self.executed = dict(executed)
 
     def next_instruction(self) -> None:
-        """Begin another instruction; its place is looked up when something happens in it."""
+        """Record that another instruction begins; its place is looked up only if a push or pop happens in it."""
         self._moment = None
 
-    def _when(self, by: str) -> Callable[[], Place] | None:
-        """Return a function that finds the place of the running instruction; None for traffic of the host."""
+    def _place_finder(self, by: str) -> Callable[[], Place] | None:
+        """Return a function that finds the place of the running instruction, for traffic by `by`; None for traffic of
+        the host."""
         if by is HOST:
             return None
         if self._moment is None:
@@ -160,17 +165,17 @@ class Journal:
         return self._moment
 
     def push(self, queue: str, by: str, slot: int, count: int = 1) -> None:
-        """Record that `count` entries were written by an op or the host (`by`), the one in `slot` last."""
+        """Record that `by` (an op or HOST) wrote `count` entries of a queue, the last of them in `slot`."""
         entry = self.of(queue)
         before = 0
         if entry.pushed is not None:
             before = entry.pushed.total
-        entry.pushed = Traffic(by, slot, self._when(by), before + count)
+        entry.pushed = Traffic(by, slot, self._place_finder(by), before + count)
 
     def pop(self, queue: str, by: str, count: int) -> None:
-        """Record that `count` entries were freed by the host, an op or settings (`by`)."""
+        """Record that `by` (HOST or SETTINGS) freed `count` entries of a queue."""
         entry = self.of(queue)
         before = 0
         if entry.popped is not None:
             before = entry.popped.total
-        entry.popped = Traffic(by, -1, self._when(by), before + count)
+        entry.popped = Traffic(by, -1, self._place_finder(by), before + count)

@@ -56,8 +56,8 @@ class RegionTable:
         return owner in self._held
 
     def conflict(self, regions: Sequence[Region]) -> tuple[str, Region, Region] | None:
-        """Return (owner, its region, the new one) of the first overlap with a region that is held, None where there is
-        none."""
+        """Return (owner, held region, new region) of the first overlap of these new regions with one that is held, None
+        without one."""
         for owner, held in self._held.items():
             for theirs in held:
                 for ours in regions:
@@ -66,11 +66,11 @@ class RegionTable:
         return None
 
     def take(self, owner: str, regions: Sequence[Region]) -> None:
-        """Record that an owner holds these regions."""
+        """Record that an owner holds these regions, without a check for overlaps."""
         self._held[owner] = tuple(regions)
 
     def release(self, owner: str) -> None:
-        """Remove the regions of an owner."""
+        """Remove the regions of an owner. Raises KeyError for one that holds none."""
         del self._held[owner]
 
     def clear(self) -> None:
@@ -104,7 +104,7 @@ class HeldEntries:
         self.lost = False
 
     def begin(self, channels: Iterable[Channel]) -> None:
-        """Note what queues hold at this moment."""
+        """Record the entries that queues hold at this moment, where a program begins; `lost` is False again."""
         self.lost = False
         self._held.clear()
         for channel in channels:
@@ -113,7 +113,8 @@ class HeldEntries:
                 self._held[channel.name] = ring.rd, ring.occupancy, ring.entries
 
     def note_writes(self, writes: Mapping[str, Sequence[int]]) -> None:
-        """Note that slots of queues are written."""
+        """Set `lost` if one of these slots, about to be written, has an entry that its queue held at the beginning.
+        `writes`: slots by queue."""
         if self.lost or not self._held:
             return
         for queue in self._held.keys() & writes.keys():
@@ -122,7 +123,7 @@ class HeldEntries:
                 self.lost = True
 
     def note_zeros(self, queue: str) -> None:
-        """Note that all slots of a queue become zeros."""
+        """Set `lost` if the queue, all of whose slots become zeros, held entries at the beginning."""
         self.lost |= queue in self._held
 
 
@@ -145,7 +146,7 @@ class Memory:
         stores = self._shared_stores()
         for queue in netlist.queues.values():
             t, rows, cols = queue.blocking.shape
-            store = stores.get(queue.name) or self._store(queue, rows * cols)
+            store = stores.get(queue.name) or self._new_store(queue, rows * cols)
             if isinstance(store, BitStore):
                 view: EntryView = BitView(queue.name, store, queue.entries, t)
             else:
@@ -163,7 +164,7 @@ class Memory:
         self.rams = [channel for channel in channels if isinstance(channel, Ram)]
 
     def channel(self, name: str) -> Channel:
-        """Return the queue or ram of that name. Raises HostError with the nearest names."""
+        """Return the queue or ram of that name. Raises HostError, which suggests similar names, for an unknown one."""
         channel = self.channels.get(name)
         if channel is None:
             raise no_queue(self._netlist, name)
@@ -190,13 +191,15 @@ class Memory:
         return self._regions.owners
 
     def replace_allocations(self, names: Sequence[str]) -> None:
-        """Let these dynamic queues hold their byte ranges, and no others; pointers stay."""
+        """Let exactly these dynamic queues hold their byte ranges, and leave pointers as they are. For going back to an
+        earlier state; overlaps are not checked."""
         self._regions.clear()
         for name in names:
             self._regions.take(name, self._queue_regions(self._netlist.queues[name]))
 
     def check_room(self, count: int) -> None:
-        """Raise HostError when `count` bytes, instead of all that is held, are more than the limit."""
+        """Raise HostError when `count` bytes, in place of all that queues and rams hold now, would exceed the memory
+        limit."""
         MemoryBudget(self._budget.limit).take(count, "a snapshot")
 
     def free(self) -> None:
@@ -208,8 +211,8 @@ class Memory:
         self.rams.clear()
 
     def _shared_stores(self) -> dict[str, TileStore]:
-        """Return the stores of dual views: static rams with the same buffers share one (NETLIST 1.10). Raises
-        UnsupportedError."""
+        """Return new stores, by ram, for rams that are views of the same memory: static rams with the same buffers
+        share one (NETLIST 1.10). Empty without such rams. Raises UnsupportedError where their layouts differ."""
         groups: dict[object, list[Queue]] = {}
         for queue in self._netlist.queues.values():
             if queue.is_ram and queue.name not in self.dynamic:
@@ -221,14 +224,15 @@ class Memory:
                 continue
             base = max(views, key=lambda queue: queue.entries)
             _, rows, cols = base.blocking.shape
-            store = self._store(base, rows * cols)
+            store = self._new_store(base, rows * cols)
             for view in views:
                 self._require_same_layout(base, view, store.slices)
                 stores[view.name] = store
         return stores
 
     def _require_same_layout(self, base: Queue, view: Queue, slices: int) -> None:
-        """Raise UnsupportedError where a dual view reads the memory of its base in another layout or format."""
+        """Raise UnsupportedError unless the ram `view` has the tile rows and columns, the `slices` in all, and (as
+        bits) the format of the ram `base` that it shares memory with."""
         _, rows, cols = base.blocking.shape
         view_t, view_rows, view_cols = view.blocking.shape
         if self._as_bits and view.df != base.df:
@@ -242,9 +246,9 @@ class Memory:
                 f"({rows}x{cols}, {view_rows}x{view_cols}) or their slices differ"
             )
 
-    def _store(self, queue: Queue, tiles: int) -> TileStore:
-        """Return new memory for a queue, `tiles` to a slice: empty of data where another machine holds it, else bits or
-        floats."""
+    def _new_store(self, queue: Queue, tiles: int) -> TileStore:
+        """Return a new store for a queue, with `tiles` in each slice: one without data where another machine holds the
+        queue, else of bits or of floats as this memory is."""
         slices = queue.entries * queue.blocking.t
         if self._part is not None and self._part.number not in self._part.keepers(queue.name):
             return ElsewhereStore(queue.name, slices, tiles, self._budget)
@@ -253,13 +257,14 @@ class Memory:
         return TileStore(queue.name, slices, tiles, self._budget)
 
     def allocate(self, name: str) -> None:
-        """Do an allocate_queue (NETLIST 3.6): take the byte ranges, pointers to 0, contents kept. Raises
-        ProgramError."""
+        """Do the instruction allocate_queue: take the byte ranges of a dynamic queue and set its pointers to 0;
+        contents stay (NETLIST 3.6). Raises ProgramError where it is allocated already, or another queue that is not its
+        alias holds some of the bytes."""
         if self._regions.holds(name):
             raise ProgramError(f"allocate_queue {name}: it is already allocated", kind="allocation", queue=name)
         regions = self._queue_regions(self._netlist.queues[name])
         conflict = self._regions.conflict(regions)
-        if conflict is not None and not self._aliases(name, conflict[0]):
+        if conflict is not None and not self._are_aliases(name, conflict[0]):
             owner, theirs, ours = conflict
             raise ProgramError(
                 f"allocate_queue {name}: bytes {ours.start:#x}..{ours.start + ours.size:#x} of {ours.space} channel "
@@ -276,19 +281,20 @@ class Memory:
             channel.ring.reset()
 
     def deallocate(self, name: str) -> None:
-        """Do a deallocate_queue: give the byte ranges back; data and pointers stay. Raises ProgramError."""
+        """Do the instruction deallocate_queue: give the byte ranges of a dynamic queue back; data and pointers stay.
+        Raises ProgramError where it is not allocated."""
         if not self._regions.holds(name):
             raise ProgramError(f"deallocate_queue {name}: it is not allocated", kind="allocation", queue=name)
         self._regions.release(name)
 
-    def _aliases(self, a: str, b: str) -> bool:
-        """Return whether one of two queues is declared as the alias of the other, which may share its bytes."""
+    def _are_aliases(self, a: str, b: str) -> bool:
+        """Return whether one of two queues is declared as the alias of the other, so that they may share bytes."""
         queues = self._netlist.queues
         return queues[a].alias == b or queues[b].alias == a
 
     def _buffer_bytes(self, queue: Queue) -> int:
-        """Return the bytes of the entries of one buffer, without queue header, as the reference compares them (NETLIST
-        1.9)."""
+        """Return the bytes of all entries in one buffer of a queue, without the queue header, counted as the reference
+        does when it compares buffers (NETLIST 1.9)."""
         headers = queue.host_fed or has_tile_headers(queue, self._ops)
         return entry_bytes(queue, self._netlist.arch, headers) * queue.entries
 
@@ -324,7 +330,7 @@ class Watchers:
             self.journal.push(queue, by, slots[-1], len(slots))
 
     def pop(self, queue: str, by: str, count: int) -> None:
-        """Report that `count` entries were freed (`by` as in `Journal.pop`) to journal and listeners."""
+        """Report that `by` (HOST or SETTINGS) freed `count` entries of a queue, to journal and listeners."""
         self.journal.pop(queue, by, count)
         for listener in self.listeners:
             listener.queue_pop(queue, count)

@@ -34,10 +34,10 @@ class Run:
         self._instructions = self._epochs = self._inputs = self._epoch_inputs = self._epoch_input_count = 0
 
     def __repr__(self) -> str:
-        return f"<Run of program {self.program}: {self._state()}>"
+        return f"<Run of program {self.program}: {self._state_text()}>"
 
-    def _state(self) -> str:
-        """Return in words how far the run is, or how it ended."""
+    def _state_text(self) -> str:
+        """Return in words how far the run is, or how it ended, for `repr`."""
         if not hasattr(self, "_ended") or not self.done():  # without `with_end` nobody asks how it ended
             if not self._instructions:
                 return "not begun"
@@ -50,8 +50,8 @@ class Run:
         return f"failed, {type(error).__name__}"
 
     def with_end(self) -> Self:
-        """Prepare the run for callers who ask how it ended, and return it. A run on the caller's own thread is not
-        asked."""
+        """Prepare the run for callers on other threads who ask how it ended, and return it. Without it `done`,
+        `cancel`, `result`, `exception` and `add_done_callback` raise AttributeError."""
         from concurrent.futures import Future  # with all that it imports
 
         self._ended: Future[None] = Future()
@@ -73,8 +73,8 @@ class Run:
         return self._ended.done()
 
     def cancel(self) -> bool:
-        """Stop the run: before its next instruction or chunk of inputs, in its wait for the host, or before its turn.
-        Does not wait for that. Returns False when it has ended already."""
+        """Ask the run to stop: before its next instruction or chunk of inputs, in its wait for the host, or before its
+        turn. Returns True at once, without waiting for that, or False when the run has ended already."""
         if self.done():
             return False
         self.cancelled = True
@@ -82,15 +82,15 @@ class Run:
         return True
 
     def result(self, timeout: float | None = None) -> None:
-        """Wait for the end of the run, at most `timeout` seconds. Raises what the program raised, RunCancelledError
-        when it was cancelled, HostTimeoutError when it still runs."""
+        """Wait for the end of the run, at most `timeout` seconds (None: without limit). Raises what the program raised,
+        RunCancelledError when it was cancelled, HostTimeoutError when it still runs."""
         error = self.exception(timeout)
         if error is not None:
             raise error
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Return what `result` would raise, or None when the run ended well. Raises HostTimeoutError when it still
-        runs."""
+        """Wait as `result` does, and return what it would raise, None when the run ended well. Raises HostTimeoutError
+        when it still runs after `timeout` seconds."""
         try:
             return self._ended.exception(timeout)
         except TimeoutError:  # of the futures, too, since Python 3.11
@@ -108,17 +108,18 @@ class Run:
             raise RunCancelledError(f"the run of program {self.program} was cancelled")
 
     def instruction(self) -> None:
-        """Count an instruction that is about to begin. Raises RunCancelledError."""
+        """Count an instruction that is about to begin. Raises RunCancelledError once the run has been cancelled."""
         self.check()
         self._instructions += 1
 
     def epoch(self, input_count: int) -> None:
-        """Begin to count the inputs of an epoch."""
+        """Begin to count the inputs of an epoch that has `input_count` of them."""
         self._epoch_inputs = 0
         self._epoch_input_count = input_count
 
     def chunk(self, inputs: int) -> None:
-        """Count `inputs` more inputs, and call the callback of `run_async`."""
+        """Count `inputs` more inputs as done, and the epoch once all of its inputs are, then call the callback with the
+        progress."""
         self._inputs += inputs
         self._epoch_inputs += inputs
         self._epochs += self._epoch_inputs == self._epoch_input_count
@@ -126,7 +127,7 @@ class Run:
             self._callback(self.progress)
 
     def end(self, error: BaseException | None) -> None:
-        """Record the end of the run, and its error if it has one."""
+        """Record that the run has ended, with its error if it has one, for `result` and the done callbacks."""
         if error is None:
             self._ended.set_result(None)
         else:

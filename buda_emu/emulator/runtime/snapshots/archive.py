@@ -66,12 +66,12 @@ class Reader:
         """Open a file and read its header. `limit`: bytes that the machine may hold."""
         self.path = Path(path)
         self._limit = limit
-        self._archive = self._guard(lambda: zipfile.ZipFile(self.path))
+        self._archive = self._call_guarded(lambda: zipfile.ZipFile(self.path))
         self._members = {info.filename: info for info in self._archive.infolist()}
         try:
             if len(self._members) != len(self._archive.infolist()):
                 raise self.refusal("a member occurs in it twice")
-            self.header = self._header()
+            self.header = self._read_header()
         except BaseException:
             self._archive.close()
             raise
@@ -90,7 +90,7 @@ class Reader:
     def netlist(self) -> bytes | None:
         """The netlist's text, None where the snapshot does not keep it."""
         if NETLIST in self._members:
-            return self._text(NETLIST)
+            return self._read_text(NETLIST)
         return None
 
     def require(self, names: Iterable[str]) -> None:
@@ -101,13 +101,14 @@ class Reader:
 
     def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
         """Return the entry of an array's member, which must have `size` bytes. Raises HostError for another size."""
-        info = self._plain(member)
+        info = self._uncompressed_member(member)
         if info.file_size != size:
             raise self.refusal(f"{member} has {info.file_size} bytes, not those of its header")
         return info
 
     def fill(self, member: str, pieces: Iterable[NDArray[Any]]) -> None:
-        """Read an array into consecutive pieces. Its size must be theirs, its check sum right."""
+        """Read the member of an array into consecutive pieces. Raises HostError unless its size is theirs and its check
+        sum right."""
         pieces = list(filter(np.size, pieces))
         info = self.require_size(member, sum(piece.nbytes for piece in pieces))
 
@@ -124,15 +125,15 @@ class Reader:
                         bytes_left = bytes_left[len(data) :]
                 source.read(1)  # the check sum is compared at the end
 
-        self._guard(read)
+        self._call_guarded(read)
 
-    def _header(self) -> dict[str, Any]:
-        """Return the JSON object of the header. Refuses a header too large for the memory limit, and one of another
-        kind of file."""
-        size = self._plain(HEADER).file_size
+    def _read_header(self) -> dict[str, Any]:
+        """Return the JSON object of the header. Raises HostError for a header too large for the memory limit, and for
+        another kind of file."""
+        size = self._uncompressed_member(HEADER).file_size
         if size * _GROWTH > max(self._limit, _LEAST_ROOM):
             raise self.refusal(f"its header has {size} bytes, too many to be read within the memory limit")
-        header = self._guard(lambda: json.loads(self._text(HEADER)))
+        header = self._call_guarded(lambda: json.loads(self._read_text(HEADER)))
         if isinstance(header, dict):
             fields = cast("dict[str, Any]", header)
         else:
@@ -141,15 +142,16 @@ class Reader:
             raise self.refusal("it is not a snapshot of buda-emu")
         return fields
 
-    def _text(self, member: str) -> bytes:
-        """Return the bytes of a text member, unless it is larger than any that is written."""
-        info = self._plain(member)
+    def _read_text(self, member: str) -> bytes:
+        """Return the bytes of a text member. Raises HostError where it is larger than any that buda-emu writes."""
+        info = self._uncompressed_member(member)
         if info.file_size > _MOST_TEXT:
             raise self.refusal(f"{member} is larger than any")
-        return self._guard(lambda: self._archive.read(info))
+        return self._call_guarded(lambda: self._archive.read(info))
 
-    def _plain(self, member: str) -> zipfile.ZipInfo:
-        """Return a member, which must be stored uncompressed: then it needs in memory what it takes in the file."""
+    def _uncompressed_member(self, member: str) -> zipfile.ZipInfo:
+        """Return the zip entry of a member that is stored uncompressed, so that its size in the file is what it needs
+        in memory. Raises HostError where it is missing, compressed or encrypted."""
         info = self._members.get(member)
         if info is None:
             raise self.refusal(f"it has no member {member}")
@@ -157,8 +159,8 @@ class Reader:
             raise self.refusal(f"{member} is compressed or encrypted, which buda-emu never writes")
         return info
 
-    def _guard(self, call: Callable[[], Any]) -> Any:
-        """Return the result of a call that reads the file; turn the errors of a broken file into HostError."""
+    def _call_guarded(self, call: Callable[[], Any]) -> Any:
+        """Return the result of `call`, which reads the file; errors of a broken file become HostError."""
         try:
             return call()
         except HostError:
@@ -173,7 +175,8 @@ MOST = 1 << 62
 
 
 class Fields:
-    """A JSON object; `place` is its position in the header for error texts."""
+    """A JSON object whose values are checked as they are read: every method but `bad` and `names` raises the error of
+    `refuse` for a value that is missing or wrong. `place` is its position in the header, for error texts."""
 
     def __init__(self, value: Any, place: str, refuse: Refuse) -> None:
         self._where = place
@@ -183,7 +186,7 @@ class Fields:
         self._value: dict[str, Any] = value
 
     def bad(self, problem: str) -> HostError:
-        """Return the error for this object."""
+        """Return the error for this object, to be raised by the caller."""
         return self._refuse(f"{self._where or 'header'} {problem}")
 
     def names(self) -> list[str]:

@@ -32,7 +32,7 @@ class Contents:
     blocks: tuple[Arrays | None, ...]
 
     def pieces(self) -> Iterator[NDArray[Any]]:
-        """Yield all arrays of the contents."""
+        """Yield all arrays of the contents, so that their bytes can be counted."""
         for block in self.blocks:
             yield from block or ()
 
@@ -61,7 +61,8 @@ class Checkpoint:
 
 
 def contents_of(store: TileStore, before: Contents | None) -> Contents:
-    """Copy the written slices of a store; blocks that equal those of `before` are shared with it."""
+    """Copy the written slices of a store in blocks; a block that equals that of `before` (None: nothing to compare) is
+    shared with it."""
     labels = store.labels
     arrays = store.arrays()
     per_block = max(1, _BLOCK_BYTES // max(1, store.slice_bytes(1)))
@@ -79,23 +80,23 @@ def contents_of(store: TileStore, before: Contents | None) -> Contents:
         old = None
         if number < len(earlier_blocks):
             old = earlier_blocks[number]
-        same = old is not None and all(map(_same, old, block))
+        same = old is not None and all(map(_equal_bits, old, block))
         blocks.append(old if same else tuple(array.copy() for array in block))
     return Contents(tuple(labels), per_block, tuple(blocks))
 
 
-def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    """Return whether two arrays are equal bit for bit: a NaN equals itself."""
-    return a.shape == b.shape and bool(np.array_equal(a.view(_bits(a)), b.view(_bits(b))))
+def _equal_bits(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Return whether two arrays are equal bit for bit: a NaN equals itself, 0 differs from -0."""
+    return a.shape == b.shape and bool(np.array_equal(a.view(_unsigned_dtype(a)), b.view(_unsigned_dtype(b))))
 
 
-def _bits(array: NDArray[Any]) -> np.dtype[Any]:
-    """Return the unsigned integer type of the same size, by which values are compared bit for bit."""
+def _unsigned_dtype(array: NDArray[Any]) -> np.dtype[Any]:
+    """Return the unsigned integer type of the same size as an array's elements."""
     return np.dtype(f"u{array.dtype.itemsize}")
 
 
 def put_contents(store: TileStore, contents: Contents) -> None:
-    """Make the store hold exactly these contents."""
+    """Make a store hold exactly these contents; slices that they lack are no longer written."""
     arrays = store.fresh(len(contents.labels))
     for number, block in enumerate(contents.blocks):
         if block is not None:
@@ -114,8 +115,8 @@ class Checkpoints:
         self._changing = changing_stores(machine.netlist, machine.memory)
 
     def take(self, before: Checkpoint | None, *, running: bool) -> Checkpoint:
-        """Return the state at this moment. `running`: an instruction of a program is about to run. `before`: another
-        checkpoint, to share blocks with."""
+        """Return the state at this moment. `running`: an instruction of a program is about to run, at which `back_to`
+        and `Emulator.resume` go on. `before`: another checkpoint, None or one whose unchanged blocks are shared."""
         machine = self._machine
         memory = machine.memory
         programs = machine.programs
@@ -140,8 +141,9 @@ class Checkpoints:
         )
 
     def keep_before_write(self, checkpoint: Checkpoint, store: TileStore, contents: Contents | None) -> Contents | None:
-        """Add the contents of memory that programs do not change, but the host is about to write, to a checkpoint.
-        `contents` is the result of this method for another checkpoint of the same moment; returns it, or the copy."""
+        """Add to a checkpoint the contents of a store that programs do not change, because the host is about to write
+        it; does nothing if the checkpoint has it. `contents`: a copy already made for another checkpoint, None to make
+        one. Returns the copy, so that the caller can pass it for further checkpoints."""
         if store.name in checkpoint.contents:
             return contents
         contents = contents or contents_of(store, None)
@@ -149,7 +151,8 @@ class Checkpoints:
         return contents
 
     def back_to(self, checkpoint: Checkpoint) -> None:
-        """Restore the state of a checkpoint; no program may run."""
+        """Restore the state of a checkpoint: memory, pointers, variables and journal. No program may run; the rest of
+        one that ran then is run by `Emulator.resume`."""
         machine = self._machine
         memory = machine.memory
         programs = machine.programs

@@ -20,13 +20,14 @@ _ROW_BYTES = 4 * TILE_ELEMENTS
 
 
 def stores(memory: Memory, *, written_only: bool = True) -> dict[str, TileStore]:
-    """Return the stores by the name of their base queue; dual views share one (NETLIST 1.10)."""
+    """Return the stores by the name of their base queue, those that hold entries or all; rams that are views of the
+    same memory share one (NETLIST 1.10)."""
     stores_by_name = {channel.view.store.name: channel.view.store for channel in memory.channels.values()}
     return {name: store for name, store in stores_by_name.items() if not written_only or any(store.labels)}
 
 
 def changing_stores(netlist: Netlist, memory: Memory) -> frozenset[str]:
-    """Return the stores that programs may change: fed by an op, or set to zero by an execute."""
+    """Return the names of the stores that programs may change: fed by an op, or set to zero by an execute."""
     zeroed: set[str] = set()
     for program in netlist.programs.values():
         for instruction in program.instructions:
@@ -41,7 +42,8 @@ def changing_stores(netlist: Netlist, memory: Memory) -> frozenset[str]:
 
 
 def runs_of_labels(labels: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield (first slice, count, label) of each run of written slices."""
+    """Yield (first slice, count, label) of each run of consecutive written slices with the same label; `labels` has ""
+    for one not written."""
     position = 0
     for label, group in groupby(labels):
         count = len(list(group))
@@ -68,8 +70,9 @@ def check_sizes(
     sums: Mapping[str, int],
     referred: Collection[str],
 ) -> None:
-    """Check, before memory is taken, that the whole state is within the machine's limit, and in the file except for the
-    stores that are `referred` to. Raises HostError."""
+    """Check, before memory is taken, that the saved state is within the machine's limit and that each array has its
+    size in the file. `runs`: written slices by store; `slots`: slots with row-major data by queue; `sums`: tiles by
+    gradient op; `referred`: names of stores whose data is in an image instead. Raises HostError."""
     reached = sum(
         store.slice_bytes(sum(runs_of_store[-1][:2]) if runs_of_store else 0) for store, runs_of_store in runs.items()
     )
@@ -92,7 +95,8 @@ def check_sizes(
 
 
 def read_label_runs(fields: Fields, store: TileStore | None) -> list[Run]:
-    """Read the runs of written slices of a store, in order. Raises HostError."""
+    """Read and check the runs of written slices of a store (None: the memory has none of that name), in order. Raises
+    HostError."""
     if store is None or fields.integer("tiles", 1, MOST) != store.tiles:
         raise fields.bad("is not a memory of this netlist")
     reached = 0
@@ -109,7 +113,7 @@ def read_label_runs(fields: Fields, store: TileStore | None) -> list[Run]:
 
 
 def labels_of(runs: list[Run]) -> list[str]:
-    """Return one label for each slice up to the last written one."""
+    """Return one label for each slice up to the last written one, "" for one that was not written."""
     labels: list[str] = []
     for first, count, label in runs:
         labels += [""] * (first - len(labels)) + [label] * count
@@ -117,13 +121,15 @@ def labels_of(runs: list[Run]) -> list[str]:
 
 
 def own_labels(memory: Memory) -> dict[str, dict[int, str]]:
-    """Return the labels of entries that were pushed through a dual view, by view and slot."""
+    """Return the label of each slot by ram, for rams that are views of another ram's memory and so keep labels of their
+    own; other queues and rams are left out."""
     views = {name: channel.view.labels for name, channel in memory.channels.items()}
     return {name: labels for name, labels in views.items() if labels is not None}
 
 
 def read_view_labels(fields: Fields, name: str, memory: Memory) -> dict[int, str]:
-    """Read the labels of a dual view's own, by slot. Raises HostError for impossible ones."""
+    """Read the labels that the ram `name`, a view of another ram's memory, keeps of its own, by slot. Raises HostError
+    for impossible ones."""
     view = memory.channels[name].view
     labels: dict[int, str] = {}
     for slot, label in fields.rows(name, int, str):
@@ -138,8 +144,8 @@ def read_view_labels(fields: Fields, name: str, memory: Memory) -> dict[int, str
 
 
 def read_store(reader: Reader, name: str, store: TileStore, labels: list[str]) -> Arrays:
-    """Read the arrays of the store `name`, [slices, ...] as it holds them; `labels` say which slices are written.
-    Raises HostError for impossible values."""
+    """Read the arrays of the store `name`, [slices, ...] in the types in which the store holds them; `labels` say which
+    slices are written. Raises HostError for a damaged file, or codes that the format has not."""
     arrays = store.fresh(len(labels))
     parts = list(written_slices(arrays, labels))
     reader.fill(f"stores/{name}", chain.from_iterable(parts))
@@ -149,12 +155,14 @@ def read_store(reader: Reader, name: str, store: TileStore, labels: list[str]) -
 
 
 def row_major(memory: Memory) -> dict[str, dict[int, Tensor]]:
-    """Return the host data for tilizers, by queue and slot: [rows, 1024]."""
+    """Return the row-major data that the host pushed for tilizers, by queue and slot: float32[rows, 1024]. Queues
+    without any are left out."""
     return {name: channel.flat for name, channel in memory.channels.items() if channel.flat}
 
 
 def read_slots(fields: Fields, channel: Channel | None) -> list[int]:
-    """Read which slots of a queue have row-major data. Raises HostError for impossible ones."""
+    """Read which slots of a queue (None: there is none of that name) have row-major data. Raises HostError for
+    impossible ones."""
     slots = [slot for (slot,) in fields.rows("slots", int)]
     entries = 0
     if channel is not None and channel.flat is not None:
@@ -171,7 +179,7 @@ def _flat_rows(netlist: Netlist, name: str) -> int:
 
 
 def read_row_major(reader: Reader, name: str, netlist: Netlist, slots: list[int]) -> dict[int, Tensor]:
-    """Read row-major data of a queue by slot, float32[rows, 1024]. Raises HostError."""
+    """Read the row-major data of a queue, by slot float32[rows, 1024]. Raises HostError for a damaged file."""
     rows = _flat_rows(netlist, name)
     data = {slot: np.empty((rows, TILE_ELEMENTS), np.float32) for slot in slots}
     reader.fill(f"flat/{name}", data.values())
@@ -179,7 +187,8 @@ def read_row_major(reader: Reader, name: str, netlist: Netlist, slots: list[int]
 
 
 def read_sum_tiles(header: Fields, name: str, netlist: Netlist) -> int:
-    """Read how many tiles the sum of a gradient op has. Raises HostError for a wrong number."""
+    """Read how many tiles the saved sum of the gradient op `name` has. Raises HostError where there is no such op, or
+    it has another number of tiles."""
     op = netlist.ops.get(name)
     if op is None or not op.gradient_op:
         raise header.bad(f"has a sum of {name}, which is not a gradient op")
@@ -191,7 +200,7 @@ def read_sum_tiles(header: Fields, name: str, netlist: Netlist) -> int:
 
 
 def read_sum(reader: Reader, name: str, tiles: int) -> Tensor:
-    """Read the sum of a gradient op, [tiles, 1024]. Raises HostError."""
+    """Read the saved sum of a gradient op, float32[tiles, 1024]. Raises HostError for a damaged file."""
     array = np.empty((tiles, TILE_ELEMENTS), np.float32)
     reader.fill(f"gradients/{name}", [array])
     return array

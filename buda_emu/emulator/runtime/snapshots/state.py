@@ -55,7 +55,7 @@ _RAM_STEPS = ("global_rdptr_autoinc", "global_wrptr_autoinc")
 
 
 def pointers_of(channel: Channel) -> dict[str, Any]:
-    """Return the flags, pointers and steps of a queue or ram."""
+    """Return the flags, pointers and pointer steps of a queue or ram by attribute name, for `set_pointers`."""
     flags = {name: getattr(channel, name) for name in _FLAGS}
     if isinstance(channel, Ram):
         return flags | {name: getattr(channel, name) for name in ("rd", "wr", *_RAM_STEPS)}
@@ -64,7 +64,8 @@ def pointers_of(channel: Channel) -> dict[str, Any]:
 
 
 def read_pointers(fields: Fields, channel: Channel) -> dict[str, Any]:
-    """Read the flags, pointers and steps of a queue or ram. Raises HostError for impossible ones."""
+    """Read flags, pointers and pointer steps of a queue or ram, in the form of `pointers_of`. Raises HostError for
+    impossible ones."""
     pointers: dict[str, Any] = {name: fields.flag(name) for name in _FLAGS}
     if isinstance(channel, Ram):
         pointers |= {name: fields.integer(name, 0, channel.entries - 1) for name in ("rd", "wr")}
@@ -74,13 +75,14 @@ def read_pointers(fields: Fields, channel: Channel) -> dict[str, Any]:
 
 
 def set_pointers(channel: Channel, pointers: Mapping[str, Any]) -> None:
-    """Give a queue or ram the values of `pointers_of` or `read_pointers`."""
+    """Set a queue's or ram's flags, pointers and steps to those that `pointers_of` or `read_pointers` returned."""
     for name, value in pointers.items():
         setattr(channel.ring if isinstance(channel, Fifo) and name in _RING else channel, name, value)
 
 
 def variables_of(programs: Programs, name: str) -> dict[str, Any]:
-    """Return the variables and parameters of a program."""
+    """Return the variables and parameters of a program in the form of a snapshot's header: rows of (name, kind, value)
+    and (name, text)."""
     values, kinds, params = programs.interpreter(name).variables.state()
     return {
         "variables": [[variable, kinds[variable].value, value] for variable, value in values.items()],
@@ -91,7 +93,8 @@ def variables_of(programs: Programs, name: str) -> dict[str, Any]:
 def read_variables(
     fields: Fields, program: str, netlist: Netlist
 ) -> tuple[dict[str, int], dict[str, Kind], dict[str, str]]:
-    """Read values and kinds of variables, and parameters. Raises HostError for impossible ones."""
+    """Read the variables of a program from its saved form: values by name, kinds by name, and parameter texts by name.
+    Raises HostError for impossible ones, and a program that the netlist has not."""
     if program not in netlist.programs:
         raise fields.bad("is not a program of the netlist")
     values: dict[str, int] = {}
@@ -118,7 +121,7 @@ def traffic_of(queue_traffic: QueueTraffic) -> dict[str, Any]:
 
 
 def read_traffic(fields: Fields, netlist: Netlist) -> QueueTraffic:
-    """Read who pushed and popped last. Raises HostError for impossible traffic."""
+    """Read the last push and pop of a queue from the form of `traffic_of`. Raises HostError for impossible traffic."""
 
     def read(key: str) -> Traffic | None:
         """Return the traffic under a key, None for an empty list."""
@@ -136,33 +139,35 @@ _SECTIONS = ("arch_name", "queues", "graphs", "fused_ops", "programs", "temporal
 
 
 def fingerprint(netlist: Netlist) -> str:
-    """Return the SHA-256 of queues, graphs, fused ops and programs for one architecture, in hexadecimal."""
+    """Return the SHA-256, in hexadecimal, of all parts of a netlist that decide what it computes on its architecture,
+    so that a snapshot is restored only into an equal netlist."""
     digest = hashlib.sha256()
     for section in _SECTIONS:
-        for part in _parts(getattr(netlist, section)):
+        for part in _text_parts(getattr(netlist, section)):
             digest.update(part.encode("utf-8", "surrogateescape"))
             digest.update(b"\0")
     return digest.hexdigest()
 
 
-def _parts(value: object) -> Iterator[str]:
-    """Yield a flat text form that is equal for equal values only: each container states its kind and its length."""
+def _text_parts(value: object) -> Iterator[str]:
+    """Yield texts that are the same in sequence for equal values only: each container begins with its kind and its
+    length."""
     if is_dataclass(value):
         compared = [member.name for member in fields(value) if member.compare]
         yield f"{type(value).__name__}{len(compared)}"
         for name in compared:
-            yield from _parts(getattr(value, name))
+            yield from _text_parts(getattr(value, name))
     elif isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value)
         yield f"map{len(items)}"
         for key, member in items.items():
-            yield from _parts(key)
-            yield from _parts(member)
+            yield from _text_parts(key)
+            yield from _text_parts(member)
     elif isinstance(value, tuple | list):
         members = cast("Sequence[object]", value)
         yield f"list{len(members)}"
         for member in members:
-            yield from _parts(member)
+            yield from _text_parts(member)
     elif isinstance(value, frozenset):
         names = sorted(repr(member) for member in cast("frozenset[object]", value))
         yield f"set{len(names)}"
@@ -229,7 +234,8 @@ class ImageUse:
 
 
 def reference(begun: ImageUse | None, unchanged: Collection[str]) -> dict[str, Any]:
-    """Return the part of a header that refers to an image, empty where nothing does. Raises ImageError."""
+    """Return the part of a snapshot's header that refers to an image instead of storing the data of the stores
+    `unchanged`; empty where there is none. Raises ImageError for an image file that cannot be read."""
     if begun is None or not unchanged:
         return {}
     return {
@@ -240,8 +246,8 @@ def reference(begun: ImageUse | None, unchanged: Collection[str]) -> dict[str, A
 
 
 def read_reference(header: Fields, memory_stores: Mapping[str, TileStore], changing: Collection[str]) -> frozenset[str]:
-    """Read the names of the stores that a snapshot has by reference. `changing` are those that a program may change.
-    Raises HostError for impossible names."""
+    """Read the names of the stores whose data is in an image instead of the snapshot; empty where it refers to none.
+    `changing` are those that a program may change, which must not be among them. Raises HostError."""
     fields = header.at("image")
     if not fields.names():
         return frozenset()
@@ -252,7 +258,8 @@ def read_reference(header: Fields, memory_stores: Mapping[str, TileStore], chang
 
 
 def require_image(header: Fields, reader: Reader, image: InitialImage | None) -> InitialImage:
-    """Return the image that a snapshot refers to. Raises HostError where none is given, or another one."""
+    """Return `image` if it is the one that a snapshot refers to, by its SHA-256. Raises HostError where it is None or
+    another one."""
     fields = header.at("image")
     path = fields.text("path")
     digest = fields.text("sha256")
@@ -272,8 +279,8 @@ def require_image(header: Fields, reader: Reader, image: InitialImage | None) ->
 def fillers(
     image: InitialImage, memory: Memory, names: Collection[str], filler: TensorFiller
 ) -> list[Callable[[], object]]:
-    """Return functions that fill the stores `names`, once they are empty, from the image; `filler` makes one for a
-    tensor. Everything that can be wrong is checked before. Raises HostError, ImageError."""
+    """Return functions that fill the stores `names` from the image, to be called once these are empty; `filler` makes
+    the function for one tensor. Everything that can be wrong is checked before. Raises HostError, ImageError."""
     calls: list[Callable[[], object]] = []
     for tensor in image.initial_tensors() if names else ():
         if memory.channel(tensor.queue).view.store.name in names:
@@ -296,14 +303,16 @@ class Machine:
 
 
 def unchanged_of(machine: Machine) -> frozenset[str]:
-    """Return the names of the stores that still hold the data of the machine's image."""
+    """Return the names of the stores that still hold the data of the image that the machine began with; empty without
+    one."""
     if machine.begun is not None:
         return machine.begun.stores_of_image(machine.netlist, machine.memory)
     return frozenset()
 
 
 def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | None) -> None:
-    """Write the state of a machine that does nothing at the moment. Raises HostError."""
+    """Write the state of a machine to a file, while no program runs. `netlist_text`: the bytes of the netlist's file,
+    to be kept with it, or None. Raises HostError."""
     held = stores(machine.memory)
     unchanged = unchanged_of(machine)
     flat = row_major(machine.memory)
@@ -347,7 +356,7 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
 
 
 def check_header(reader: Reader, netlist: Netlist, precision: str) -> None:
-    """Raise HostError for a snapshot of another version, netlist or precision."""
+    """Raise HostError for a snapshot of another schema, version of buda-emu, precision or netlist."""
     header = Fields(reader.header, "", reader.refusal)
     version = header.integer("schema_version", 0, MOST)
     if version != SCHEMA_VERSION:
@@ -452,7 +461,8 @@ def _read_header(machine: Machine, header: Fields, memory_stores: Mapping[str, T
 def _check_members(
     machine: Machine, reader: Reader, saved: _SavedHeader, memory_stores: Mapping[str, TileStore]
 ) -> None:
-    """Check that the file has the arrays of its header, and that they fit the memory limit. Raises HostError."""
+    """Check that the file has exactly the arrays that its header names, in their sizes, and that they fit the memory
+    limit. Raises HostError."""
     members = [f"stores/{name}" for name in saved.runs.keys() - saved.referred]
     members += [f"flat/{name}" for name in saved.slots]
     members += [f"gradients/{name}" for name in saved.sums]
@@ -476,7 +486,8 @@ def _read_arrays(
     image: InitialImage | None,
     unchanged: frozenset[str],
 ) -> _SavedArrays:
-    """Read all arrays of the file. Stores that are `unchanged` keep their data. Raises HostError."""
+    """Read all arrays of the file into new memory, and prepare what comes from the image. Stores that are `unchanged`
+    keep their data and get none. Raises HostError."""
     try:
         labels = {name: labels_of(runs) for name, runs in saved.runs.items() if name not in saved.referred}
         tiles = {name: read_store(reader, name, memory_stores[name], slices) for name, slices in labels.items()}
@@ -497,7 +508,8 @@ def _replace_state(
     memory_stores: Mapping[str, TileStore],
     unchanged: frozenset[str],
 ) -> None:
-    """Replace the machine's state. Nothing fails here, as everything has been checked."""
+    """Replace the machine's state by what was read, except for the data of the stores `unchanged`. Everything has been
+    checked before: this does not fail."""
     memory = machine.memory
     for name, store in memory_stores.items():
         if name not in unchanged:
@@ -522,8 +534,8 @@ def _replace_state(
 
 
 def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
-    """Return the given netlist, or the one that the file keeps. Raises HostError where there is none, or it is
-    refused."""
+    """Return `netlist`, or if that is None the one that the snapshot keeps. Raises HostError where it keeps none, or
+    the text in it is no valid netlist."""
     if netlist is not None:
         return netlist
     text = reader.netlist
@@ -538,8 +550,8 @@ def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
 
 
 def unchanged_file_of(netlist: Netlist) -> bytes | None:
-    """Return the bytes of the netlist's file, which `Emulator.save` stores in a snapshot; None if the file cannot be
-    read or holds another netlist now."""
+    """Return the bytes of the file that a netlist was read from, to be kept in a snapshot; None if it cannot be read or
+    holds another netlist now."""
     try:
         data = read_bytes(netlist.path)
     except (UnreadableError, OSError):
@@ -551,7 +563,7 @@ def unchanged_file_of(netlist: Netlist) -> bytes | None:
 
 
 def precision_of(reader: Reader) -> Precision:
-    """Return the precision of the machine that was saved."""
+    """Return the precision of the machine that was saved. Raises HostError for an unknown one."""
     fields = Fields(reader.header, "", reader.refusal)
     precision = find_precision(fields.text("precision"))
     if precision is None:

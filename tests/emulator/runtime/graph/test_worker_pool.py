@@ -55,7 +55,7 @@ def meet(start, stop, seen, address, patience, _big):
 def supply(monkeypatch):
     """Whatever else the machine does: what is seen of it is left out, and processors are not scarce."""
     supply = threads._Supply()
-    monkeypatch.setattr(supply, "saw", lambda *_: None)
+    monkeypatch.setattr(supply, "add_task", lambda *_: None)
     monkeypatch.setattr(threads, "_SUPPLY", supply)
     return supply
 
@@ -351,12 +351,12 @@ def test_kernels_that_share_items_do_nothing_else_with_them():
 def test_processors_are_scarce_until_they_are_there_again():
     supply = threads._Supply()
     assert not supply.scarce
-    supply.saw(1e-3, 1e-3)
+    supply.add_task(1e-3, 1e-3)
     assert not supply.scarce
-    supply.saw(4e-3, 1e-3)
+    supply.add_task(4e-3, 1e-3)
     assert supply.scarce
     for _ in range(12):
-        supply.saw(1e-3, 1e-3)
+        supply.add_task(1e-3, 1e-3)
     assert not supply.scarce
 
 
@@ -376,24 +376,24 @@ def workers(pool, size, expected):
 
 @pytest.mark.parametrize(("size", "expected"), [(1 << 21, 1), (1 << 24, 2)])
 def test_a_helper_is_asked_for_large_work_only_while_processors_are_scarce(size, expected, pool, supply):
-    type(supply).saw(supply, 3.0, 1.0)
+    type(supply).add_task(supply, 3.0, 1.0)
     assert workers(pool, size, expected) == expected
 
 
 def test_work_is_rare_until_it_takes_a_good_part_of_the_time():
     demand = threads._Demand()
     assert demand.rare
-    demand.saw(1000.0, 1000.0004)  # what was before counts as a short pause
+    demand.add_task(1000.0, 1000.0004)  # what was before counts as a short pause
     assert demand.rare
     now = 1000.001
     for _ in range(12):
         now += 0.001
-        demand.saw(now, now + 0.001)
+        demand.add_task(now, now + 0.001)
         now += 0.001
     assert not demand.rare
     for _ in range(12):
         now += 0.004
-        demand.saw(now, now + 0.0004)
+        demand.add_task(now, now + 0.0004)
         now += 0.0004
     assert demand.rare
 
@@ -402,14 +402,14 @@ def test_work_is_rare_until_it_takes_a_good_part_of_the_time():
 def test_a_helper_is_not_woken_for_little_work_that_is_rare(rare, size, expected, pool, monkeypatch):
     monkeypatch.setattr(threads, "_WORTH_DIVIDING", 1 << 20)
     end = time.perf_counter()
-    pool._demand.saw(end - 1e-4 if rare else end - 10, end)
+    pool._demand.add_task(end - 1e-4 if rare else end - 10, end)
     assert workers(pool, size, expected) == expected
 
 
 @pytest.mark.parametrize(("size", "spent", "expected"), [(1 << 21, 0, 1), (1 << 21, 1e-3, 2), (1 << 24, 0, 2)])
 def test_helpers_are_not_started_for_little_work(size, spent, expected):
     pool = WorkerPool(2)
-    pool._demand.saw(1000.0, 1000.0 + spent)
+    pool._demand.add_task(1000.0, 1000.0 + spent)
     assert workers(pool, size, expected) == expected
     assert pool._team.started == (expected == 2)
     pool.close()
@@ -422,7 +422,7 @@ def test_python_functions_are_divided_for_large_work_only(size, expected, pool):
 
 def test_what_a_task_took_is_noticed(pool, monkeypatch):
     noticed = []
-    monkeypatch.setattr(threads._SUPPLY, "saw", lambda took, computed: noticed.append((took, computed)))
+    monkeypatch.setattr(threads._SUPPLY, "add_task", lambda took, computed: noticed.append((took, computed)))
     pool(lambda _start, _stop, _big: time.sleep(2e-3), 1, BIG)  # one item: not worth it, nobody looks
     assert not noticed
     pool(lambda _start, _stop, _big: time.sleep(2e-3), 2, BIG)
