@@ -31,8 +31,8 @@ MORE_MEMORY: Final = f"--memory-limit, {MORE_MEMORY_IN_PYTHON}"
 
 
 def parse_parameter(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE; a name without `$` gets one. Raises HostError, also for a value that
-    `require_parameter_value` refuses."""
+    """Parse NAME=VALUE into name and value; a name without `$` gets one. Raises HostError for another form, and for a
+    value that is no integer."""
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
         raise HostError(f"{text!r} is not NAME=VALUE")
@@ -46,15 +46,16 @@ def parse_parameter(text: str) -> tuple[str, str]:
 
 
 def require_parameter_value(text: str) -> None:
-    """Raise HostError for the text of a parameter that a machine cannot read, or of which it would read only the
-    beginning."""
+    """Raise HostError for the text of a program parameter that is no integer, or of which a machine would read only the
+    beginning, such as "4x"."""
     value = _read_value(text)
     if is_read_in_part(text):
         raise HostError(f"{text!r} is not an integer: the machine would read {value}")
 
 
 def _read_value(text: str) -> int:
-    """Return the value that a machine reads from the text of a parameter. Raises HostError."""
+    """Return the integer that a machine reads from the text of a parameter, which may be that of its beginning alone.
+    Raises HostError."""
     try:
         return immediate(text)
     except ProgramError as error:
@@ -62,13 +63,15 @@ def _read_value(text: str) -> int:
 
 
 def parse_settings_parameter(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE of a settings file; a name without `$` gets one. Raises HostError."""
+    """Parse NAME=VALUE of a settings file like `parse_parameter`; the returned name is marked as one from settings.
+    Raises HostError."""
     name, value = parse_parameter(text)
     return SettingsName(name), value
 
 
 def gather_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return parameters by name. Of a name that occurs twice the last one counts, and so does who gave it."""
+    """Return parameters by name. Of a name that occurs twice the last one counts, with its own name object and place in
+    the order."""
     parameters: dict[str, str] = {}
     for name, value in pairs:
         parameters.pop(name, None)
@@ -77,11 +80,10 @@ def gather_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def parameter_texts(parameters: object) -> dict[str, str]:
-    """Return the parameters of programs as the texts that a machine reads, such as {"$p_loop_count": "4"}; None has
-    none.
+    """Return the parameters of programs as the texts that a machine reads, such as {"$p_loop_count": "4"}; {} for None.
 
-    Raises HostError for a value that is no mapping of names, and for a parameter that is neither a text nor an integer.
-    Warns with HostWarning of a text of which the machine reads only the beginning (NETLIST 3.1).
+    Raises HostError for a value that is no mapping from names, and for a parameter that is neither a text nor an
+    integer. Warns with HostWarning of a text of which the machine reads only the beginning (NETLIST 3.1).
     """
     if parameters is None:
         return {}
@@ -96,7 +98,8 @@ def parameter_texts(parameters: object) -> dict[str, str]:
 
 
 def _parameter_text(name: str, value: Any) -> str:
-    """Return the text of one parameter. Raises and warns as `parameter_texts`."""
+    """Return one parameter as text. Raises HostError for a value that is no integer; warns with HostWarning of a text
+    of which the machine reads only the beginning, and returns that."""
     if isinstance(value, str):
         if not is_read_in_part(value):
             return value
@@ -113,7 +116,7 @@ def _parameter_text(name: str, value: Any) -> str:
 
 
 def arch_word(word: Any) -> str | None:
-    """Return the word of an architecture, None for none. Raises HostError for any other value."""
+    """Return the word if it is the name of an architecture, or None. Raises HostError for any other value."""
     if word is None:
         return None
     require_choice("arch", word.lower() if isinstance(word, str) else word, tuple(ARCHS))
@@ -121,8 +124,8 @@ def arch_word(word: Any) -> str | None:
 
 
 def bytes_of(value: Any) -> int | None:
-    """Convert a limit of memory, such as "8G", "512MiB" or a number of bytes, to bytes; None is no limit. Raises
-    HostError."""
+    """Convert a memory limit, such as "8G", "512MiB" or a number of bytes, to bytes; None (no limit given) stays None.
+    Raises HostError."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -346,17 +349,20 @@ def memory_of(options: Mapping[str, Any]) -> int | None:
 
 
 def machine_of(options: Mapping[str, Any]) -> Machine:
-    """Return those of the options that one machine takes."""
+    """Return those of the options that one machine takes, threads and memory limit (in bytes). Raises HostError for an
+    impossible limit."""
     return Machine(threads=options.get("threads"), memory_limit=memory_of(options))
 
 
 def with_memory(options: Mapping[str, Any], limit: int | None) -> Machine:
-    """Return the options of one machine with another memory limit in bytes."""
+    """Return the machine options (threads and memory limit) with `limit` bytes as the memory limit, None for the
+    default."""
     return Machine(threads=options.get("threads"), memory_limit=limit)
 
 
 def share_of_machine(options: Mapping[str, Any], count: int) -> Machine:
-    """Return the options of each of `count` machines that share the memory and the threads of one."""
+    """Return the options for each of `count` machines that share the memory limit and the threads of `options`; what
+    these do not give stays at its default. Raises HostError."""
     limit = memory_of(options)
     if limit is not None:
         limit //= count

@@ -35,8 +35,8 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """Map the array of a .npy file, which is read as it is used; the caller checks that the file stays `unchanged`.
-    Raises HostError for a file that is not an array, or is cut short."""
+    """Map the array of a .npy file read-only, so that its elements are read from the file when they are used; the
+    caller checks that the file stays unchanged. Raises HostError for a file that is not an array, or is cut short."""
     try:
         with _open_regular_file(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
@@ -65,25 +65,26 @@ class Header:
 
 
 def npy_header(path: Path) -> Header:
-    """Read the header of a .npy file. Raises HostError."""
+    """Read shape and type of the array of a .npy file, without its elements. Raises HostError."""
     try:
         with _open_regular_file(path) as stream:
-            return _header(stream, os.fstat(stream.fileno()).st_size)
+            return _read_header(stream, os.fstat(stream.fileno()).st_size)
     except _BROKEN as error:
         raise _format_error(str(path), error) from None
 
 
 def npz_headers(path: Path) -> dict[str, Header]:
-    """Read the header of each array of a .npz file, by name. Raises HostError."""
+    """Read shape and type of each array of a .npz file, by name, without the elements. Raises HostError."""
     try:
         with _open_regular_file(path) as stream, zipfile.ZipFile(stream) as archive:
-            return dict(_members(archive))
+            return dict(_array_headers(archive))
     except _BROKEN as error:
         raise _format_error(str(path), error, "archive") from None
 
 
-def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
-    """Yield name and header of each array. Raises ValueError for a name that occurs twice, with ".npy" or without."""
+def _array_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
+    """Yield name (without ".npy") and header of each array of a .npz file. Raises ValueError for a name that occurs
+    twice, and for a member that is no array."""
     names: set[str] = set()
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
@@ -91,10 +92,10 @@ def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
             raise ValueError(f"it holds {name!r} twice: leave one of them, and write the file again")
         names.add(name)
         with archive.open(info) as member:
-            yield name, _header(member, info.file_size)
+            yield name, _read_header(member, info.file_size)
 
 
-def _header(stream: IO[bytes], size: int) -> Header:
+def _read_header(stream: IO[bytes], size: int) -> Header:
     """Return shape and type in the header of a .npy file of `size` bytes. Raises ValueError for another kind of
     file."""
     shape, _, dtype = _shape_and_type(stream, size)
@@ -104,7 +105,7 @@ def _header(stream: IO[bytes], size: int) -> Header:
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
     """Return the array in the bytes of a .npy file, which `name` names in errors. Raises HostError."""
     try:
-        return _array(BytesIO(data), len(data))
+        return _read_array(BytesIO(data), len(data))
     except _BROKEN as error:
         raise _format_error(name, error) from None
 
@@ -121,7 +122,7 @@ def read_npy(path: Path, byte_limit: int | None = None) -> NDArray[Any]:
             size = os.fstat(stream.fileno()).st_size
             if size > byte_limit:
                 raise HostError(f"{path} holds {size_text(size)}, the memory limit is {size_text(byte_limit)}")
-            array = _array(stream, size)
+            array = _read_array(stream, size)
     except _BROKEN as error:
         raise _format_error(str(path), error) from None
     check()
@@ -139,13 +140,13 @@ def npz_of(name: str, data: bytes | Path, byte_limit: int | None = None) -> dict
             BytesIO(data) if isinstance(data, bytes) else _open_regular_file(data) as stream,
             zipfile.ZipFile(stream) as archive,
         ):
-            needed = sum(header.bytes for _, header in _members(archive))
+            needed = sum(header.bytes for _, header in _array_headers(archive))
             if needed > byte_limit:
                 raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(byte_limit)}")
             arrays: dict[str, NDArray[Any]] = {}
             for info in archive.infolist():
                 with archive.open(info) as member:
-                    arrays[info.filename.removesuffix(".npy")] = _array(member, info.file_size)
+                    arrays[info.filename.removesuffix(".npy")] = _read_array(member, info.file_size)
             return arrays
     except _BROKEN as error:
         raise _format_error(name, error, "archive") from None
@@ -158,8 +159,9 @@ def _open_regular_file(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """Read the array of a file of `size` bytes. No memory is taken for bytes that the file does not hold."""
+def _read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """Read the array of a .npy file of `size` bytes from a stream. Raises ValueError for another kind of file, EOFError
+    for one that is cut short."""
     shape, fortran, dtype = _shape_and_type(stream, size)
     array = np.empty(prod(shape), dtype)
     left = array.view(np.uint8).data
@@ -211,15 +213,15 @@ def read_archive(file: str, data: bytes, byte_limit: int | None = None) -> Mappi
     a .npz unpacks to. Raises HostError."""
     if file.lower().endswith(".npz"):
         return npz_of(file, data, byte_limit)
-    return _safetensors(file, data)
+    return _read_safetensors(file, data)
 
 
 def is_archive(file: str) -> bool:
-    """Return whether the name is that of a file with several arrays."""
+    """Return whether a file name has a suffix of files that hold several arrays by name: .npz or .safetensors."""
     return file.lower().endswith((".npz", ".safetensors"))
 
 
-def _safetensors(file: str, data: bytes) -> Mapping[str, Array]:
+def _read_safetensors(file: str, data: bytes) -> Mapping[str, Array]:
     """Return the tensors in the bytes of a .safetensors file. Raises HostError for other bytes, and without the
     package."""
     try:
@@ -250,8 +252,9 @@ _LONGEST_HEADER = 100 << 20  # bytes, as the format's own limit
 
 
 def host_copy_bytes(inputs: Path) -> int:
-    """Estimate the bytes of host copies of input files, at most. Archives stay in memory; other files come and go one
-    after the other, and each is there as its bytes, as an array, and as float32."""
+    """Return an upper estimate of the memory for host copies of the input files at a path (a file or a folder).
+    Archives stay in memory; other files come one after the other, each as its bytes, as an array, and as float32. Files
+    that cannot be read count nothing."""
     if inputs.is_dir():
         files = sorted(path for path in inputs.rglob("*") if path.is_file())
     else:
@@ -268,7 +271,7 @@ def host_copy_bytes(inputs: Path) -> int:
             elif suffix == ".bin":
                 bins[str(path).rsplit(".", 2)[0]] += 2 * size  # entry by entry, and all in one array
             elif suffix in (".npz", ".safetensors"):
-                arrays = list(_npz(path) if suffix == ".npz" else _bytes_of_safetensors(path))
+                arrays = list(_sizes_of_npz(path) if suffix == ".npz" else _sizes_of_safetensors(path))
                 archive_bytes += sum(
                     max(array, 4 * elements) if suffix != ".npz" else array for array, elements in arrays
                 )
@@ -277,13 +280,14 @@ def host_copy_bytes(inputs: Path) -> int:
     return archive_bytes + max(once, max(bins.values(), default=0))
 
 
-def _npz(path: Path) -> Iterator[tuple[int, int]]:
-    """Yield (bytes, elements) of each array of a .npz file."""
+def _sizes_of_npz(path: Path) -> Iterator[tuple[int, int]]:
+    """Yield (bytes, elements) of each array of a .npz file. Raises HostError."""
     return ((header.bytes, header.elements) for header in npz_headers(path).values())
 
 
-def _bytes_of_safetensors(path: Path) -> Iterator[tuple[int, int]]:
-    """Yield (bytes, elements) of each tensor of a .safetensors file."""
+def _sizes_of_safetensors(path: Path) -> Iterator[tuple[int, int]]:
+    """Yield (bytes, elements) of each tensor of a .safetensors file, nothing for a file of another kind: whoever reads
+    the tensors reports it."""
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         header: Any = None

@@ -55,8 +55,8 @@ def image_args(image: "DeviceImage | None") -> dict[str, str]:
 
 
 def _shapes_of_inputs(image: "DeviceImage", model: "ModelIo", inputs: "Path") -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the model's inputs in an .npz file or in the .npy files of a folder, by label. Files that
-    cannot be read are left to the function that reads them, which says what is wrong."""
+    """Return the shapes of the model's inputs that an .npz file or the .npy files of a folder hold, by the model's
+    labels. Files that cannot be read are left out here, as the function that reads their data reports them."""
     from buda_emu.emulator.inputs.numpy_files import npy_header, npz_headers
 
     shapes: dict[str, tuple[int, ...]] = {}
@@ -71,9 +71,9 @@ def _shapes_of_inputs(image: "DeviceImage", model: "ModelIo", inputs: "Path") ->
 
 
 def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
-    """Return the image with as many sets of the model's inputs in a round as an .npz file, or the .npy files of a
-    folder, hold; the same image where the program of a model is not run for each input by itself. Raises HostError
-    where inputs hold different numbers of sets."""
+    """Return the image with as many sets of inputs per round as the input files hold in all, divided by the rounds.
+    Returns the image itself where the model has host parts or no loop parameter, and where the files do not hold a
+    multiple of the rounds. Raises HostError where inputs hold different numbers of sets."""
     model = image.model
     programs = tuple(image.netlist.programs.values())
     if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
@@ -90,7 +90,8 @@ def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mappin
 
 
 def host_copies(image: "DeviceImage | None") -> int:
-    """Return the bytes that the model's own tensors take while one of them is laid out for its queue."""
+    """Return the bytes that the largest input of the image's model takes on the host while it is laid out for its
+    queue; 0 without an image or model."""
     model = image.model if image is not None else None
     if model is not None:
         return max((model_input.host_bytes for model_input in model.inputs), default=0)
@@ -98,21 +99,22 @@ def host_copies(image: "DeviceImage | None") -> int:
 
 
 def image_queues(image: "DeviceImage | None", *, all_read: bool = False) -> ImageQueues:
-    """Return the queues of an image that a run treats differently. `all_read`: queues between epochs are read out,
-    too."""
+    """Return the names of an image's queues that a run treats differently; none without an image. `all_read`: queues
+    between epochs are read out as other outputs are."""
     if image is None:
         return NO_IMAGE_QUEUES
     return ImageQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
 
 
 def initial_blocks(image: "DeviceImage | None") -> Iterator[InputBlock]:
-    """Yield the constants and parameters of an image."""
+    """Yield the constants and parameters of an image, to be pushed before the first program; nothing without an
+    image."""
     for tensor in image.initial_tensors() if image is not None else ():
         yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
 
 
 def _refuse_host_parts(image: "DeviceImage | None") -> None:
-    """Raise UnsupportedError where the host computes the inputs of later programs (see `host_parts`)."""
+    """Raise UnsupportedError for an image in which the host computes the inputs of later programs."""
     if image is not None and image.plan is not None:
         raise UnsupportedError(
             f"{image.path}: the host computes between its programs: such an image can be checked, run, tested and timed"
@@ -120,8 +122,8 @@ def _refuse_host_parts(image: "DeviceImage | None") -> None:
 
 
 def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
-    """Yield the blocks with their inputs converted to the shapes of their queues. Raises as `DeviceImage.host_input`,
-    and UnsupportedError for an image with host parts."""
+    """Yield blocks whose arrays are converted from the shapes of the model's inputs to those of the queues; unchanged
+    without an image. Raises HostError for an array that fits neither, UnsupportedError for an image with host parts."""
     _refuse_host_parts(image)
     for block in blocks:
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
@@ -140,8 +142,9 @@ def _read_inputs(path: "Path") -> bytes:
 def archive_blocks(
     netlist: Netlist, path: "Path", image: "DeviceImage | None", byte_limit: int
 ) -> Iterator[InputBlock]:
-    """Yield the arrays of an .npz file by queue. For an image that `buda-emu compile` wrote, the file has the model's
-    own input names and shapes. `byte_limit` bounds the bytes that it unpacks to. Raises HostError."""
+    """Yield the arrays of an .npz file, one block for each queue that it names. For an image that `buda-emu compile`
+    wrote, the file has the model's own input names and shapes. `byte_limit` bounds the bytes that it unpacks to. Raises
+    HostError, also for a name that is no queue."""
     from buda_emu.emulator.inputs.numpy_files import npz_of
 
     _refuse_host_parts(image)
@@ -194,8 +197,8 @@ def made_up_blocks(
 def _made_up_inputs(
     model_inputs: "Mapping[str, ModelInput]", rules: Sequence[ShapeRule], seed: int, needed: Mapping[str, int]
 ) -> Iterator[InputBlock]:
-    """Yield generated inputs of a model by the queues that take them, as many as are needed of each. Where a rule says
-    that elements of an input decide a shape, they have the values that it asks for."""
+    """Yield generated inputs of a model, by the queues that take them, as many as `needed` says for each queue.
+    Elements that decide a shape have the values that the model's `rules` ask for."""
     for name, model_input in model_inputs.items():
         stream = generator(seed, model_input.label)  # queues of one input get parts of the same array
         for _ in range(needed.get(name, 0)):

@@ -23,16 +23,16 @@ class Flaws(Listener):
     found: dict[str, set[Flaw]] = field(default_factory=dict[str, set[Flaw]])
 
     def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002
-        """Record the flaws of the entries that an epoch reads."""
-        self._note(queue, tiles)
+        """Record the flaws of entries that an epoch reads from a queue."""
+        self._add_flaws(queue, tiles)
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002
         """Record the flaws of an op's result."""
-        self._note(op.name, tiles)
+        self._add_flaws(op.name, tiles)
 
-    def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
-        """Update the flaws of an op or queue by more tiles: it stays zero while all were, and is not finite once any is
-        not."""
+    def _add_flaws(self, name: str, tiles: NDArray[np.float32]) -> None:
+        """Update the record of an op or queue by more of its tiles: it stays "zero" only while all of them are zero,
+        and is "not finite" once any element is."""
         before = self.found.get(name)
         if np.isfinite(tiles).all():
             flaws: set[Flaw] = set()
@@ -65,7 +65,8 @@ class OriginSearch(Flaws):
         self._known: dict[str, str] = {}
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
-        """Record the flaws of an op's result. If it is an output, its operands have been seen."""
+        """Record the flaws of an op's result, and if it feeds an output with a flaw, look for the origin. Raises
+        OriginsKnownError once all origins are known."""
         super().op_value(op, tiles, inputs)
         outputs = self._outputs_of.get(op.name, ())
         if not outputs or "not finite" not in self.found[op.name]:
@@ -79,7 +80,7 @@ class OriginSearch(Flaws):
 
     @property
     def origins(self) -> dict[str, str]:
-        """The origins by output; "" where one cannot be decided."""
+        """The origin of each output's flaw, as `locate_origin` returns it; "" where one cannot be decided."""
         later = {
             output: locate_origin(self._netlist, self, output, flaw)
             for output, flaw in self._flaws.items()
@@ -89,9 +90,8 @@ class OriginSearch(Flaws):
 
 
 def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
-    """Return `op x`, or `queue x` of the host, where the flaw of an output began; "" where that cannot be decided.
-
-    An op is the origin when it has the flaw and none of its operands has."""
+    """Return "op x", or "queue x" for one that the host fills, where the flaw of an output began: the first op upstream
+    that has the flaw while none of its operands has. "" where that cannot be decided."""
     seen: set[str] = set()
     ahead = deque([netlist.queues[output].input])
     while ahead:
@@ -109,15 +109,15 @@ def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> st
         op = netlist.ops.get(name)
         if op is None or (name in flaws.found and flaw not in flaws.found[name]):
             continue
-        if name in flaws.found and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
+        if name in flaws.found and not any(_operand_has(netlist, flaws, source, flaw) for source in op.inputs):
             return f"op {name}"
         ahead.extend(op.inputs)
     return ""
 
 
-def _has(netlist: Netlist, flaws: Flaws, name: str, flaw: Flaw) -> bool:
-    """Return whether the operand of that name, a queue or op, has the flaw. An op that was not seen only passes on what
-    it reads."""
+def _operand_has(netlist: Netlist, flaws: Flaws, name: str, flaw: Flaw) -> bool:
+    """Return whether the queue or op of that name has the flaw. One that was not recorded passes on what it reads, so
+    its own source is asked; False where there is none."""
     for _ in range(len(netlist.ops) + 1):
         if name in flaws.found:
             return flaw in flaws.found[name]

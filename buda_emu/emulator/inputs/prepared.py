@@ -83,9 +83,9 @@ def _room_failures(
 
 
 def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """Plan every temporal graph whose graphs are all among the `executed` ones. Where a plan fails at an op or queue
-    that one of the `candidates` about shapes names, yield all of these about its graphs: a run is bound to fail by
-    them."""
+    """Plan every temporal graph whose graphs are all among the `executed` ones. Where that fails at an op or queue
+    which one of the `candidates` about shapes names, yield all of those about the temporal graph: a run is bound to
+    fail by them."""
     shapes = [diagnostic for diagnostic in candidates if diagnostic.rule == _SHAPE]
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     for temporal in netlist.temporal_graphs if shapes else ():
@@ -94,20 +94,20 @@ def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Di
         try:
             build_plan(netlist, topology(netlist, temporal), labels, quantised=True)
         except ProgramError as error:
-            if _about(shapes, {f"op {error.op}", f"queue {error.queue}"}):
+            if _diagnostics_about(shapes, {f"op {error.op}", f"queue {error.queue}"}):
                 # The plan ends at its first failure: the others of its graphs are as certain.
-                yield from _about(shapes, _subjects(netlist, temporal.graphs))
+                yield from _diagnostics_about(shapes, _subjects(netlist, temporal.graphs))
         except UnsupportedError:
             continue  # said when it runs, by name
 
 
-def _about(diagnostics: Sequence[Diagnostic], subjects: set[str]) -> list[Diagnostic]:
-    """Return the diagnostics whose messages begin with one of the subjects."""
+def _diagnostics_about(diagnostics: Sequence[Diagnostic], subjects: set[str]) -> list[Diagnostic]:
+    """Return the diagnostics whose messages begin with one of the subjects, such as "op x" or "queue x"."""
     return [diagnostic for diagnostic in diagnostics if diagnostic.message.partition(":")[0] in subjects]
 
 
 def _subjects(netlist: Netlist, graphs: Sequence[str]) -> set[str]:
-    """Return the ops of graphs and the queues that they fill, as diagnostics name them."""
+    """Return the ops of graphs and the queues that they fill, as diagnostics name them: "op x", "queue y"."""
     ops = {op.name for name in graphs for op in netlist.graphs[name].ops}
     queues = {f"queue {queue.name}" for queue in netlist.queues.values() if queue.input in ops}
     return queues | {f"op {name}" for name in ops}
@@ -118,10 +118,9 @@ _ENTRY_COPIES = 5  # of an entry: made up as float64, as float32, as tiles, as t
 
 
 def try_walk(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> ProgramWalk | None:
-    """Return what these programs are going to do, or None when they fail without data already: the run then reports
-    more.
-
-    Raises ProgramError for more instructions than a run may take: that is reported before the work, not after it."""
+    """Interpret these programs without data, and return what they would read and run; None when that fails already, as
+    the run itself then reports more. Raises ProgramError only where the programs take more instructions than a run may:
+    that is reported before the work."""
     try:
         return walk_programs(netlist, programs, parameters)
     except ProgramError as error:
@@ -142,19 +141,20 @@ def require_memory(
     queues: ImageQueues = NO_IMAGE_QUEUES,
     tell: Callable[[str], object] = lambda _: None,
 ) -> int:
-    """Return the limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available
-    now.
+    """Return the memory limit in bytes for each of `machines` that run at once. `limit` is for all, None: a share of
+    the memory that is available now.
 
-    Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
-    start. `rams`: host-fed rams are filled. `as_bits`: they hold the bits of their formats (precision "device").
-    `beside`: bytes of host copies of input files. `queues` are those of the image. `tell` is called with the memory
-    that is going to be held, in words."""
+    Raises UnsupportedError when queues, rams and copies need more: what cannot run to its end does not start. `steps`:
+    what the programs do, None if unknown. `rams`: host-fed rams are filled. `as_bits`: queues hold the bits of their
+    formats (precision "device"). `beside`: bytes of host copies of input files. `queues` are those of the image. `tell`
+    is called with the expected need in words.
+    """
     limit_each = (default_memory_limit() if limit is None else limit) // machines
     if steps is not None:
         needed = held_bytes(netlist, steps, queues.filled, rams=rams, as_bits=as_bits)
     else:
         needed = {}
-    beside += _entry_copies(netlist, queues.lent | queues.between)
+    beside += _bytes_of_entry_copies(netlist, queues.lent | queues.between)
     apart = {name: needed.pop(name) for name in queues.lent if name in needed}
     if apart:
         lent_bytes = sum(apart.values())
@@ -187,11 +187,12 @@ def require_memory(
 def held_bytes(
     netlist: Netlist, steps: ProgramWalk, filled: Collection[str] = (), *, rams: bool = True, as_bits: bool = False
 ) -> dict[str, int]:
-    """Return the bytes of tiles that each queue and ram holds at least when these steps are done.
+    """Return the bytes of tiles that each queue and ram holds, at least, after the programs of this walk, by name.
 
-    A host-fed queue: the entries that are read. A host-fed ram: all, where `rams` or it is `filled`. An op-fed queue:
-    the entries that its graph writes, at most what it holds; a ram one of them. Static rams on the same buffers are one
-    (NETLIST 1.10)."""
+    A host-fed queue: the entries that are read. A host-fed ram: all, where `rams` or it is in `filled`. An op-fed
+    queue: the entries that its graph writes, at most what it holds; a ram one of them. Static rams on the same buffers
+    count once, by the name of the largest (NETLIST 1.10).
+    """
     owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
     dynamic = netlist.dynamic
     largest: dict[object, tuple[int, str]] = {}
@@ -201,14 +202,15 @@ def held_bytes(
             place = (queue.target_device, queue.loc, queue.buffers)
         else:
             place = queue.name
-        count = _entries(queue, steps, owner, rams or queue.name in filled) * entry_bytes(queue, as_bits=as_bits)
+        count = _count_entries(queue, steps, owner, rams or queue.name in filled) * entry_bytes(queue, as_bits=as_bits)
         largest[place] = max(largest.get(place, (0, queue.name)), (count, queue.name))
     return {name: count for count, name in largest.values()}
 
 
-def _entry_copies(netlist: Netlist, apart: Collection[str]) -> int:
-    """Return the bytes that the host's copies of the largest entry take beyond a part (PART_BYTES) each while it goes
-    in or out; 0 where no entry is larger than a part. Queues in `apart` go in parts in any case, or not at all."""
+def _bytes_of_entry_copies(netlist: Netlist, apart: Collection[str]) -> int:
+    """Return the bytes that the host's copies of the largest entry take beyond PART_BYTES each while it is pushed or
+    popped; 0 where no entry is larger than that. Queues in `apart` do not count: they are moved in parts or not at
+    all."""
     largest = max((entry_bytes(queue) for queue in netlist.queues.values() if queue.name not in apart), default=0)
     return max(0, largest - PART_BYTES) * _ENTRY_COPIES
 
@@ -219,9 +221,9 @@ def entry_bytes(queue: Queue, *, as_bits: bool = False) -> int:
     return prod(queue.blocking.shape) * (stored_tile_bytes(queue.df) if as_bits else TILE_ELEMENTS * 4)
 
 
-def _entries(queue: Queue, steps: ProgramWalk, owner: Mapping[str, str], rams: bool) -> int:
-    """Return how many entries a queue or ram holds at least when the steps are done. `owner`: the graph of each op;
-    `rams`: a host-fed ram is filled."""
+def _count_entries(queue: Queue, steps: ProgramWalk, owner: Mapping[str, str], rams: bool) -> int:
+    """Return how many entries a queue or ram holds at least after the programs of a walk. `owner`: the graph of each op
+    by the op's name; `rams`: a host-fed ram is filled."""
     if queue.host_fed:
         if not queue.is_ram:
             return steps.entries.get(queue.name, 0)
@@ -264,7 +266,8 @@ class PreparedRun:
         return [(body.name, self.values) for body in self.bodies]
 
     def feed(self, inputs: "Path | None", seed: int) -> "Feed":
-        """Return the inputs: tensors of a folder or an .npz file, the others generated. Raises HostError."""
+        """Return the source of the run's inputs: tensors of a folder or an .npz file `inputs` (None: none), generated
+        ones for the other queues. Raises HostError for a path that is neither."""
         from buda_emu.emulator.inputs.feed import Feed
 
         archive = None
@@ -299,11 +302,13 @@ def prepare_run(
     progress: Report = do_nothing,
     foretell: Callable[[str], None] | None = None,
 ) -> PreparedRun:
-    """Prepare the chosen programs. `machines`, `rams`, `as_bits` and `beside` are those of `require_memory`, `foretell`
-    is its `tell`, by default `progress`.
+    """Select the programs, complete their parameters, and check that they can run and fit in memory, before any data is
+    made. `machines`, `rams`, `as_bits` and `beside` are those of `require_memory`; `foretell` gets the expected need of
+    memory in words, by default `progress`.
 
-    Raises HostError (an unknown program or parameter), UnsupportedError (what is not emulated; no room),
-    ProgramError."""
+    Raises HostError (an unknown program or parameter), NetlistError (a certain failure), UnsupportedError (not
+    emulated, or too little memory), ProgramError.
+    """
     image = chosen.image
     bodies = select_programs(netlist, chosen.programs)
     config = read_test_config(netlist.path, netlist.sections)

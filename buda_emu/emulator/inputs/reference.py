@@ -56,11 +56,12 @@ class Files(Protocol):
         ...
 
     def arrays(self, name: str) -> Mapping[str, Array]:
-        """Return the arrays of an archive among the files. Raises HostError."""
+        """Return the arrays of the .npz or .safetensors file `name` among the files, by name. Raises HostError."""
         ...
 
     def by_content(self) -> "ContentFiles":
-        """Return the files with their contents in memory, for workers on other machines."""
+        """Return the same files with their contents in memory, to be sent to workers on other machines. Raises
+        HostError."""
         ...
 
 
@@ -96,8 +97,8 @@ class DirectoryFiles:
         return str(self.directory)
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file of the directory; a name that would lead out of it is not a file. Raises
-        HostError."""
+        """Return the content of a file of the directory, None where there is none; a name that would lead out of the
+        directory is no file. Raises HostError where it cannot be read."""
         if "/" in name or "\\" in name or "\0" in name:
             return None
         path = self.directory / name
@@ -119,12 +120,13 @@ class DirectoryFiles:
         return [path.name for path in files]
 
     def arrays(self, name: str) -> Mapping[str, Array]:
-        """Return the arrays of an archive, which is read once while it does not change. Raises HostError."""
+        """Return the arrays of the .npz or .safetensors file `name`, by name; the file is read again only if it has
+        changed. Raises HostError."""
         try:
             state = (self.directory / name).stat()
         except OSError as error:
             raise HostError(f"{self.role}: {self.directory / name}: {error.strerror or error}") from None
-        return _archive(self, name, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_size))
+        return _read_archive(self, name, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_size))
 
     def by_content(self) -> "ContentFiles":
         """Return all tensor files of the directory in memory. Raises HostError for one that cannot be read."""
@@ -149,7 +151,8 @@ class ContentFiles:
         return sorted(self.contents)
 
     def arrays(self, name: str) -> Mapping[str, Array]:
-        """Return the arrays of an archive. Raises HostError."""
+        """Return the arrays of the .npz or .safetensors file `name`, by name. Raises HostError, and KeyError for a name
+        that is not there."""
         return numpy_files.read_archive(name, self.contents[name], self.most)
 
     def by_content(self) -> "ContentFiles":
@@ -158,13 +161,15 @@ class ContentFiles:
 
 
 @lru_cache(maxsize=4)
-def _archive(files: DirectoryFiles, name: str, _: tuple[int, ...]) -> Mapping[str, Array]:
-    """Return the arrays of an archive among the files, remembered for the same times, inode and size of the file."""
+def _read_archive(files: DirectoryFiles, name: str, _: tuple[int, ...]) -> Mapping[str, Array]:
+    """Return the arrays of an archive among the files. The last argument (times, inode and size of the file) is only
+    part of the cache's key, so that a changed file is read again."""
     return numpy_files.read_archive(name, files.read(name) or b"", files.most)
 
 
 def tensor_names(files: Files) -> dict[str, str]:
-    """Return the file of every tensor name. Raises HostError for a name in two files."""
+    """Return the file that holds each tensor, by the tensor's name (for NAME.N.bin the first such file). Raises
+    HostError for a name in two files."""
     files_by_name: dict[str, str] = {}
     for file in files.names():
         if numpy_files.is_archive(file):
@@ -179,7 +184,8 @@ def tensor_names(files: Files) -> dict[str, str]:
 
 
 def _name_of(file: str) -> str:
-    """Return the tensor that a file holds, or for NAME.N.bin an entry of."""
+    """Return the name of the tensor that a single-tensor file holds: the file name without suffix, for NAME.N.bin
+    without the number too."""
     stem, _, suffix = file.rpartition(".")
     if suffix == "bin" and stem.rpartition(".")[2].isdecimal():
         return stem.rpartition(".")[0]
@@ -187,8 +193,8 @@ def _name_of(file: str) -> str:
 
 
 def whole_array(files: Files, name: str) -> Tensors | None:
-    """Return the array of that name as it stands in a .npy file or an archive, None where there is none. Raises
-    HostError."""
+    """Return the array of that name, in its stored shape and type, from a .npy file or an archive; None where neither
+    has it. Raises HostError."""
     data = files.read(f"{name}.npy")
     if data is not None:
         return Tensors(numpy_files.npy_of(f"{name}.npy", data), f"{name}.npy")
@@ -205,7 +211,7 @@ def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Te
     stored = whole_array(files, name)
     if stored is not None:
         return Tensors(_fit_to_queue(stored, name, df, shape), stored.source)
-    entries = list(_from_bins(files, name, df, shape))
+    entries = list(_entries_of_bins(files, name, df, shape))
     if not entries:
         return None
     last = ""
@@ -237,9 +243,9 @@ def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, in
     return array.astype(np.float32, copy=False)
 
 
-def _from_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Iterator[Array]:
+def _entries_of_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Iterator[Array]:
     """Yield the entries in NAME.0.bin, NAME.1.bin, ..., of `shape` (t, rows, cols). Raises HostError for a file of
-    another size, and for one that is left over because a number before it is missing."""
+    another size, and where a number is missing before another file."""
     kind = np.dtype("<u4" if is_raw(df) else "<f4")
     size = 4 * shape[0] * shape[1] * shape[2]
     number = 0

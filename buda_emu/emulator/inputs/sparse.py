@@ -40,8 +40,8 @@ class SparseShape:
         return bits(self.u_kt)
 
     def check(self) -> None:
-        """Check the preconditions of NETLIST 5.2. Raises NetlistError; UnsupportedError without
-        sparse_tile_ptr_bits."""
+        """Raise NetlistError where these parameters break a precondition of NETLIST 5.2, so that no encoding exists,
+        and UnsupportedError without sparse_tile_ptr_bits."""
         p = self.pointer_bits
         u = self.ublock_bits
         if p <= 0:
@@ -62,13 +62,13 @@ class SparseShape:
 
 
 def bits(count: int) -> int:
-    """Return how many bits number `count` values, at least one."""
+    """Return how many bits it takes to number `count` values, at least one."""
     return max(1, (count - 1).bit_length())
 
 
 def sparse_shape(op: Op, activations_t: int) -> SparseShape:
-    """Return the encoding's parameters of one identity matmul. `activations_t` is t of its input 1, for an act_t of
-    0."""
+    """Return the encoding's parameters of one identity matmul. `activations_t` is the t of its input 1, which counts
+    where the attribute act_t is 0."""
     attributes = op.attributes
     blocking = op.blocking
     return SparseShape(
@@ -104,9 +104,9 @@ class Strip:
 def encoding_tiles(
     shape: SparseShape, stimulus: Stimulus | None, queue: Queue, stream: np.random.Generator
 ) -> NDArray[np.uint32]:
-    """Return one entry of the encoding queue: uint32 [1, t, rows, cols], tile after tile (LAYOUT 2 megarow).
-
-    Without a stimulus every t gets one strip with one tile. Raises NetlistError where the encoding does not fit."""
+    """Return one entry of the encoding queue: uint32 [1, t, rows, cols], tile after tile (LAYOUT 2 megarow), drawn from
+    `stream` as the stimulus says. Without a stimulus every t gets one strip with one tile. Raises NetlistError where
+    the encoding does not fit the queue, UnsupportedError without sparse_tile_ptr_bits."""
     shape.check()
     word_bytes = FORMATS[queue.df].bits // 8
     height, width = queue.blocking.tile_dim
@@ -118,7 +118,7 @@ def encoding_tiles(
     per_row = shape.index_tiles or t * rows * cols // shape.grid_rows
     tiles = np.zeros((t * rows * cols, words), np.uint32)
     for row in range(shape.grid_rows):
-        coded = _pack(shape, _strips(shape, stimulus, stream), capacity)
+        coded = _pack_strips(shape, _make_strips(shape, stimulus, stream), capacity)
         if len(coded) > per_row or (row + 1) * per_row > len(tiles):
             raise NetlistError(
                 f"op {shape.name}: the sparse encoding of a grid row takes {len(coded)} tiles, "
@@ -131,7 +131,8 @@ def encoding_tiles(
 
 
 def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) -> NDArray[np.float32]:
-    """Return one entry of the sparse tile queue: each tile has a single 1 in every row (NETLIST 5.1 Sparse)."""
+    """Return one entry of the queue of sparse tiles, float32 [1, t, rows, cols]: each used tile has a single 1 in every
+    row, at a column drawn from `stream` (NETLIST 5.1 Sparse); unused tiles are zero."""
     t, rows, cols = queue.blocking.shape
     height, width = queue.blocking.tile_dim
     tiles = np.zeros((t * rows * cols, height, width), np.float32)
@@ -142,9 +143,9 @@ def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) 
     return np.ascontiguousarray(grid.transpose(0, 1, 2, 4, 3, 5)).reshape(1, *queue.blocking.element_shape)
 
 
-def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Generator) -> list[Strip]:
-    """Return the strips of one grid row: as many as the stimulus counts, drawn by its frequencies, or one for each t
-    without a stimulus."""
+def _make_strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Generator) -> list[Strip]:
+    """Return the strips of one grid row: as many as the stimulus counts, or drawn from `stream` by its frequencies;
+    without a stimulus one for each t. Raises NetlistError for counts that no encoding has."""
     if stimulus is None:
         return list(_even_strips(shape, shape.t, shape.t, shape.t))
     if (
@@ -156,7 +157,8 @@ def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Gen
 
 
 def _random_strips(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) -> Iterator[Strip]:
-    """Yield strips in frequency mode: strips, ublocks and tiles are dropped at random."""
+    """Yield the strips of one grid row where the stimulus gives frequencies: strips, ublocks and tiles are dropped at
+    random with these."""
     last = 0
     number = 0
     group = -(-shape.m_k // shape.t)
@@ -174,26 +176,26 @@ def _random_strips(shape: SparseShape, stimulus: Stimulus, stream: np.random.Gen
                     index,
                     tuple(
                         divmod(position, shape.u_kt)
-                        for position in _subset(shape.ublock_rt * shape.u_kt, stimulus.zero_tile_freq, stream)
+                        for position in _draw_subset(shape.ublock_rt * shape.u_kt, stimulus.zero_tile_freq, stream)
                     ),
                 )
-                for index in _subset(shape.mblock_m, stimulus.zero_ublock_freq, stream)
+                for index in _draw_subset(shape.mblock_m, stimulus.zero_ublock_freq, stream)
             )
             yield Strip(number, ublocks, s == strips[-1])
         if not strips:
             yield Strip(number, (), True)
 
 
-def _subset(count: int, zero_frequency: float, stream: np.random.Generator) -> list[int]:
-    """Return the numbers below `count` that are not dropped, each with the probability `zero_frequency`; one of them
-    never is."""
+def _draw_subset(count: int, zero_frequency: float, stream: np.random.Generator) -> list[int]:
+    """Return the numbers below `count` that are kept: each is dropped with the probability `zero_frequency`, except for
+    one, drawn too, that is always kept."""
     forced = int(stream.random() * count)
     return [i for i, draw in enumerate(stream.random(count)) if i == forced or draw > zero_frequency]
 
 
 def _even_strips(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
-    """Yield strips in count mode: that many strips, ublocks and tiles in a grid row, spread evenly. Raises NetlistError
-    for counts that no encoding has."""
+    """Yield the strips of one grid row where the stimulus gives counts: that many strips, ublocks and tiles, spread
+    evenly. Raises NetlistError for counts that no encoding has."""
     ublock_tiles = shape.ublock_rt * shape.u_kt
     if not (
         shape.t <= strips <= shape.m_k + shape.t - 1
@@ -231,11 +233,11 @@ def _share(total: int, parts: int, part: int) -> int:
 
 
 def _strip_index(shape: SparseShape, t: int, strip: int) -> int:
-    """Return the number of a strip in the stream; activations with a t of their own have m_k strips for each."""
+    """Return the number of a strip in the stream. Where activations have a t of their own, each t has m_k strips."""
     return strip if shape.act_t == 1 else shape.m_k * t + strip
 
 
-def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]:
+def _pack_strips(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]:
     """Return the byte stream of strips, cut into tiles of at most `capacity` bytes between strips. Raises NetlistError
     for a strip that is larger than a tile."""
     tiles: list[bytes] = []

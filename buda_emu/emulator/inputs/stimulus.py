@@ -22,17 +22,17 @@ def generator(seed: int, name: str) -> np.random.Generator:
 def plain_values(
     stimulus: Stimulus, blocking: Blocking, first_entry: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64] | None:
-    """Generate a run of entries, float64 [entries, t, rows, cols] row-major; None for a stimulus of another kind.
-
-    Only `Uniform` and `Normal` draw from `stream`, element by element: any cut into runs gives the same values.
-    `integer`: bounds and values are integers (NETLIST 5.1). Raises NetlistError when a bound is missing."""
+    """Generate `entries` entries from number `first_entry` on, float64 [entries, t, rows, cols] row-major; None for a
+    type of stimulus that depends on an op. Only `Uniform` and `Normal` draw from `stream`, element by element, so that
+    cutting the entries into several calls gives the same values. `integer`: bounds and values are integers (NETLIST
+    5.1). Raises NetlistError when a needed field is missing."""
     make = _PLAIN.get(stimulus.type)
     if make is None:
         return None
     values = make(stimulus, blocking, first_entry, entries, integer, stream)
     if integer:
         values = np.trunc(values)
-    return _inside_ranges(stimulus, blocking, values)
+    return _clear_outside_ranges(stimulus, blocking, values)
 
 
 def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
@@ -44,17 +44,17 @@ def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
     return values
 
 
-def _shape(blocking: Blocking, entries: int) -> tuple[int, ...]:
+def _shape_of_entries(blocking: Blocking, entries: int) -> tuple[int, ...]:
     """Return the shape [entries, t, rows, cols] in elements."""
     return (entries, *blocking.element_shape)
 
 
-def _uniform(
+def _uniform_values(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw entries from the range of the stimulus' bounds; `integer`: whole numbers, with both bounds included."""
+    """Draw entries uniformly between the bounds of the stimulus; `integer`: whole numbers, both bounds included."""
     low, high = _required_fields(stimulus, "uniform_lower_bound", "uniform_upper_bound")
-    draws = stream.random(_shape(blocking, entries))
+    draws = stream.random(_shape_of_entries(blocking, entries))
     if integer:
         low = float(int(low))
         high = float(int(high))
@@ -62,28 +62,28 @@ def _uniform(
     return low + draws * (high - low)
 
 
-def _normal(
+def _normal_values(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
     """Draw entries from a normal distribution of the stimulus' mean and deviation; `integer` rounds half away from
     zero."""
     mean, deviation = _required_fields(stimulus, "normal_mean", "normal_stddev")
-    draws = stream.standard_normal(_shape(blocking, entries))
+    draws = stream.standard_normal(_shape_of_entries(blocking, entries))
     if integer:
         values = float(int(mean)) + draws * float(int(deviation))
         return np.copysign(np.floor(np.abs(values) + 0.5), values)
     return mean + draws * deviation
 
 
-def _constant(
+def _constant_values(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return entries full of the one value of the stimulus."""
     (value,) = _required_fields(stimulus, "constant_value")
-    return np.full(_shape(blocking, entries), value)
+    return np.full(_shape_of_entries(blocking, entries), value)
 
 
-def _debug_tile_id(
+def _tile_id_values(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return entries whose tiles are full of base + step * the tile's number, counted over all entries of the queue;
@@ -96,11 +96,11 @@ def _debug_tile_id(
     return tiles.repeat(height, axis=2).repeat(width, axis=3)
 
 
-def _step(
+def _step_values(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return entries that count up from element to element, tile by tile and over all entries, by additions in single
-    precision; `first`: the number of the first entry."""
+    """Return entries that count up from step_start by step_increment from element to element, tile by tile and over all
+    entries of the queue, added up in single precision. `first`: the number of the first entry."""
     t, rows, cols = blocking.shape
     height, width = blocking.tile_dim
     per_entry = t * rows * cols * height * width
@@ -109,48 +109,50 @@ def _step(
     with np.errstate(over="ignore"):
         running = np.add.accumulate(values, dtype=np.float32)[first * per_entry :]  # in single precision, one by one
     tiles = running.reshape(entries, t, rows, cols, height, width)
-    return tiles.transpose(0, 1, 2, 4, 3, 5).reshape(_shape(blocking, entries)).astype(np.float64)
+    return tiles.transpose(0, 1, 2, 4, 3, 5).reshape(_shape_of_entries(blocking, entries)).astype(np.float64)
 
 
 def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArray[np.float64]:
-    """Return a value for each of `size` places in each of `tiles` tiles: the start of the stimulus plus its increment
-    for each place, and `offset` for each tile, unscaled (NETLIST 5.1)."""
+    """Return, for `tiles` tiles side by side, a value for each of their `size` places: step_start, plus step_increment
+    for each place inside the tile, plus `offset` for each tile before (NETLIST 5.1)."""
     place = np.arange(tiles * size)
     return stimulus.step_start + (place // size) * offset + (place % size) * stimulus.step_increment
 
 
-def _step_rowwise(
+def _values_along_rows(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return entries that count up along each row, the same in all rows."""
+    """Return entries whose values count up from step_start along each row: by step_increment from element to element
+    inside a tile, and by the tile's width from one tile to the next. All rows and entries are the same."""
     _, width = blocking.tile_dim
     line = _step_line(stimulus, blocking.cols, width, width)
-    return np.broadcast_to(line, _shape(blocking, entries)).copy()
+    return np.broadcast_to(line, _shape_of_entries(blocking, entries)).copy()
 
 
-def _step_columnwise(
+def _values_along_columns(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return entries that count up down each column, the same in all columns."""
+    """Return entries whose values count up from step_start down each column: by step_increment from element to element
+    inside a tile, and by the tile's width from one tile to the next. All columns and entries are the same."""
     height, width = blocking.tile_dim
     line = _step_line(stimulus, blocking.rows, height, width)
-    return np.broadcast_to(line[:, None], _shape(blocking, entries)).copy()
+    return np.broadcast_to(line[:, None], _shape_of_entries(blocking, entries)).copy()
 
 
 _PLAIN: Final = {
-    "uniform": _uniform,
-    "normal": _normal,
-    "constant": _constant,
-    "debugtileid": _debug_tile_id,
-    "step": _step,
-    "steprowwise": _step_rowwise,
-    "stepcolumnwise": _step_columnwise,
+    "uniform": _uniform_values,
+    "normal": _normal_values,
+    "constant": _constant_values,
+    "debugtileid": _tile_id_values,
+    "step": _step_values,
+    "steprowwise": _values_along_rows,
+    "stepcolumnwise": _values_along_columns,
 }
 
 
-def _inside_ranges(stimulus: Stimulus, blocking: Blocking, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the values with zeros outside the rows and columns of each tile that the stimulus sets (set_tile_rows,
-    set_tile_cols)."""
+def _clear_outside_ranges(stimulus: Stimulus, blocking: Blocking, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Set elements outside the rows and columns of each tile that the stimulus names (set_tile_rows, set_tile_cols) to
+    zero, in place, and return the array."""
     for axis, (first, last), size in (
         (2, stimulus.set_tile_rows, blocking.tile_dim[0]),
         (3, stimulus.set_tile_cols, blocking.tile_dim[1]),

@@ -104,7 +104,7 @@ def test_a_store_takes_over_other_contents():
 
 
 def test_a_view_knows_its_memory_again(monkeypatch):
-    monkeypatch.setattr("buda_emu.emulator.memory.store.TileStore._rooms", lambda *given: (given[2],))
+    monkeypatch.setattr("buda_emu.emulator.memory.store.TileStore._room_attempts", lambda *given: (given[2],))
     view = EntryView("q", store(8), 4, 2)
     block = view.block(1, 2)
     assert view.holds(1, block)

@@ -82,20 +82,21 @@ class Accumulation:
     def run(
         self, blocks: Sequence[Block], dst: U32, start: int, stop: int, first: int | None = None
     ) -> DstTiles | Bits:
-        """Compute tiles start..stop of an op by its blocks, one after the other with what lies between them, and return
-        them in Dst or, if they are added up in L1, packed. `dst` [w, n, 1024], uint32, is memory to work in. `first`:
-        the number of the op's tile at `start`, by default the same. Raises UnsupportedError."""
+        """Compute tiles start..stop of an op block after block, with spills or additions in L1 between blocks and bias,
+        rescaling and gelu at the end. Returns the tiles in Dst or, if they are added up in L1, packed. `dst` uint32 [w,
+        n, 1024] is working memory. `first`: the number of the op's tile at `start`, None for the same. Raises
+        UnsupportedError."""
         rows = tiles_of(dst)[start:stop]
         at = start if first is None else first
         operand_range = at, at + stop - start
-        initial = self._initial(*operand_range)
+        initial = self._initial_dst(*operand_range)
         if initial is not None:
             rows[...] = initial
         partial: Bits | None = None
         bias = self.bias is not None and not self.registers.integer
         for number, block in enumerate(blocks):
             last = number == len(blocks) - 1
-            adding = self._adds_in_l1 and partial is not None and (not last or bias or self._shared)
+            adding = self._adds_in_l1 and partial is not None and (not last or bias or self._last_adds_in_l1)
             fresh = adding if number else initial is None
             if partial is not None and not adding:
                 rows[...] = self._reload(partial)
@@ -117,8 +118,9 @@ class Accumulation:
         return self._activate(rows, self.registers.dst)
 
     def blocks(self, in0: Words, in1: Words, product: Product, ends: NDArray[np.bool_]) -> list[Block]:
-        """Return the blocks of a product for `run`, which end after those inner tiles for which `ends`, bool[inner], is
-        set. They are one where the units do the steps in between by themselves. Raises UnsupportedError."""
+        """Return the functions that add the blocks of a product, for `run`. A block ends after each inner tile for
+        which `ends`, bool[inner], is set; there is a single function where the units spill and reload between blocks by
+        themselves. Raises UnsupportedError."""
 
         def block_of(k: range, spill: Spill | None) -> Block:
             """Return the block of inner tiles `k`, a function that adds their products to tiles of dst. With `spill`
@@ -134,14 +136,15 @@ class Accumulation:
             return add
 
         if not len(ends):
-            return [_nothing]
+            return [_add_no_products]
         after = (np.flatnonzero(ends[:-1]) + 1).tolist()
         if not after or self._adds_in_l1 or self.registers.integer:
             return [block_of(range(*cut), None) for cut in pairwise([0, *after, len(ends)])]
         return [block_of(range(len(ends)), self.spill(ends))]
 
     def spill(self, ends: NDArray[np.bool_]) -> Spill:
-        """Return the steps between blocks that end where `ends` is set. Raises UnsupportedError."""
+        """Return how sums are packed to intermed_df and read back between blocks, which end where `ends`, bool[inner],
+        is set. Raises UnsupportedError for formats that cannot be read back."""
         require_reloadable(self.call, self.registers)
         df = self.call.op.intermed_df
         held_as = intermediate(self.registers.dst, df, False, self.units.core)
@@ -149,17 +152,18 @@ class Accumulation:
 
     @property
     def begins_empty(self) -> bool:
-        """True where floats are summed up, starting from zeros."""
+        """True for an op on floats whose sums start from zeros, not from the running value of a gradient op."""
         return self.previous is None and not self.registers.integer
 
     @property
     def all_in_l1(self) -> bool:
-        """True where blocks are added up in L1, the last one too, and nothing follows."""
-        return self._adds_in_l1 and self._shared and self.bias is None and not self.call.gradient
+        """True where every block, the last one too, is added up in L1, and neither bias nor gelu follows."""
+        return self._adds_in_l1 and self._last_adds_in_l1 and self.bias is None and not self.call.gradient
 
     @property
     def sums_only(self) -> bool:
-        """True where Dst begins with zeros, and only the packer follows the last block."""
+        """True where sums begin with zeros in Dst, stay there between blocks or are spilled, and only packing follows
+        the last one."""
         plain = self.bias is None and self.previous is None and not self._scaled and not self._adds_in_l1
         return plain and not self._has_gelu
 
@@ -169,17 +173,18 @@ class Accumulation:
         return self._attributes.sfpu_op == "gelu" and not self.call.gradient
 
     @property
-    def _shared(self) -> bool:
-        """True where the last block is added in L1 too, to the output."""
+    def _last_adds_in_l1(self) -> bool:
+        """True where the last block is added in L1 too, as the output has the format of the partial sums and needs no
+        further step."""
         attributes = self._attributes
         if self.call.gradient:
             return True
         same = self.call.op.intermed_df == self.call.op.out_df
         return same and not attributes.relu_en and not self._has_gelu and not self._scaled
 
-    def _initial(self, start: int, stop: int) -> U32 | None:
-        """Return what Dst holds before the first block, for tiles start..stop: the running value of a gradient op, the
-        bias of an integer one, or None for zeros."""
+    def _initial_dst(self, start: int, stop: int) -> U32 | None:
+        """Return the Dst contents before the first block, for tiles start..stop: the running value of a gradient op,
+        the bias of an integer op, or None for zeros."""
         if self.previous is not None:
             return self.previous.image(self.units, start, stop)
         if self.bias is not None and self.registers.integer:
@@ -192,22 +197,24 @@ class Accumulation:
         return pack_tiles(self.units, result, self.call.op.intermed_df, Packing(self.registers.integer))
 
     def _reload(self, partial: Bits) -> U32:
-        """Return the Dst image of partial sums read back from L1. Raises UnsupportedError (`require_reloadable`)."""
+        """Return the Dst image of partial sums read back from L1. Raises UnsupportedError where intermed_df has another
+        exponent width than the inputs or Dst."""
         require_reloadable(self.call, self.registers)
         register = self.registers.intermediate
         mode = self.registers.dst
         return self.units.copy(self.units.unpack(partial, register), register, mode)
 
     def _add_bias(self, partial: Bits, start: int, stop: int) -> U32:
-        """Return the sum of partial result and bias in Dst: the partial result in SrcA, row 0 of each bias tile in
-        SrcB."""
+        """Return the sum of a partial result and the bias for tiles start..stop, in Dst; of each bias tile row 0
+        counts."""
         assert self.bias is not None
         a = self.units.unpack(partial, self.registers.intermediate)
         b = arrange_words(self.bias.words(self.units, start, stop), FIRST_ROW)
         return self.units.add(a, b, self.bias.register, self.registers.dst)
 
     def _rescale(self, partial: Bits, start: int, stop: int) -> DstTiles:
-        """Apply requant or dequant to tiles start..stop of the spilled result, then gelu (5)."""
+        """Apply requant or dequant, then gelu, to tiles start..stop of the spilled result `partial`, and return them in
+        Dst (DEVICE_NUMERICS 5)."""
         assert self.scale is not None
         zero_point = np.float32(self._attributes.zero_point)
         if self._attributes.requant:
@@ -219,7 +226,8 @@ class Accumulation:
         return self._activate(image, bound.modes("int32")[1])
 
     def _activate(self, image: U32, mode: DstMode) -> DstTiles:
-        """Apply gelu at the end of a matmul, if it has one."""
+        """Return a Dst image of numbers of `mode` after gelu, if the op ends with gelu. Raises UnsupportedError for
+        gelu of integers."""
         op = self.call.op
         result = DstTiles(image, mode)
         if not self._has_gelu:
@@ -230,8 +238,9 @@ class Accumulation:
         return result._replace(image=self.units.function(gelu, result.mode, image, vector=vector_mode(op)))
 
 
-def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
-    """Do a block without products: zeros if Dst is fresh, else no change."""
+def _add_no_products(dst: U32, start: int, stop: int, fresh: bool) -> None:
+    """Do the block of a product that has no inner tiles: set tiles start..stop of Dst to zero if it is `fresh`, else
+    nothing."""
     if fresh:
         tiles_of(dst)[start:stop] = 0
 
@@ -239,7 +248,8 @@ def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
 def tail_sources(
     call: DeviceCall, sources: Sequence[OperandSource], first: int
 ) -> tuple[OperandSource | None, OperandSource | None]:
-    """Return bias and scale among the op's operands `sources`, from number `first` on; None where the op has none."""
+    """Return (bias, scale) among the op's operands `sources`: the bias is number `first`, the scale of requant or
+    dequant the last one. None where the op has none."""
     attributes = call.op.attributes
     bias = sources[first] if attributes.bias else None
     scale = None
@@ -249,8 +259,8 @@ def tail_sources(
 
 
 def require_in_l1(call: DeviceCall, source: OperandSource) -> Stored:
-    """Return an operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises UnsupportedError
-    for one in Dst."""
+    """Return a product's operand if it lies in L1 and is unpacked to a Src register. Raises UnsupportedError for one in
+    Dst."""
     if not isinstance(source, Stored) or source.register in IN_DST:
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {source.register}, not in a Src register")
     return source

@@ -58,8 +58,8 @@ class DeviceCall:
         return self.dfs[0] == "Float32" and not self.gradient
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
-        """Return the register formats of these operands, by default of all (DEVICE_NUMERICS 1.1). Raises
-        UnsupportedError."""
+        """Return the register formats for these operands (numbers, by default all) (DEVICE_NUMERICS 1.1). Raises
+        UnsupportedError, naming the op, for formats that cannot be combined."""
         if operands is None:
             chosen = self.dfs
         else:
@@ -115,12 +115,13 @@ class DeviceOp(Protocol):
     """The behaviour of one op type, from its operands to the Dst image that is packed."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Return the register formats; those of `inputs` are parallel to the operands. By default they are those of all
-        operands. Raises UnsupportedError."""
+        """Return the register formats of an op; `inputs` of the result has one for each operand. By default all
+        operands are unpacked. Raises UnsupportedError."""
         return call.registers()
 
     def maker(self, job: Job) -> Maker | Filler:
-        """Return the function that makes the tiles of the result. Raises UnsupportedError for what is not emulated."""
+        """Return the function that makes tiles of the result on demand; what has to be prepared for all tiles is
+        computed here. Raises UnsupportedError for what is not emulated."""
         ...
 
 
@@ -129,9 +130,9 @@ on_device = DEVICE_OPS.implements
 
 
 def require_reloadable(call: DeviceCall, registers: OpRegisters) -> None:
-    """Raise UnsupportedError where intermed_df has exponents of another width than the inputs or Dst. Called before a
-    result is read back from intermed_df: spills, gradients, reduce over z. The chip's own tools refuse such ops, too
-    (1.1; BUDA's model/data_format.cpp)."""
+    """Raise UnsupportedError where intermed_df has exponents of another width than the inputs or Dst. To be called for
+    ops that read a result back from intermed_df (spills, gradients, reduce over z): the chip's own tools refuse them,
+    too (DEVICE_NUMERICS 1.1; BUDA's model/data_format.cpp)."""
     intermediate_family = REGISTERS[registers.intermediate]
     others = {REGISTERS.get(register) for register in registers.inputs} | {_FAMILIES.get(registers.dst)}
     if intermediate_family is not None and others - {intermediate_family, None}:
@@ -162,7 +163,7 @@ def stored_operand(bits: Bits, call: DeviceCall, index: int, register: str, mode
 
 
 def result_dims(call: DeviceCall) -> tuple[int, int]:
-    """Return rows and columns that a tile of the result has (OPS 6)."""
+    """Return the rows and columns of a result tile that hold elements, at most 32 each (OPS 6)."""
     op = call.op
     match OP_TYPES[op.type].result_tile:
         case "full":
@@ -188,7 +189,8 @@ NO_RELU: Final = Relu(0, 0.0)
 
 
 def relu_of(relu: tuple[str, float] | None) -> Relu:
-    """Return relu by the words of a netlist, mode and threshold; an absent mode is min (OPS 6.13)."""
+    """Return the packer's relu for the netlist's words (mode, threshold), NO_RELU for None; an unknown or empty mode is
+    min (OPS 6.13)."""
     if relu is None:
         return NO_RELU
     mode, threshold = relu
@@ -209,7 +211,7 @@ PLAIN: Final = Packing()
 
 
 def pack_tiles(units: Units, tiles: DstTiles, df: str, packing: Packing = PLAIN, out: Bits | None = None) -> Bits:
-    """Pack tiles in the format `df` (4.1 to 4.5), into `out` where it is given."""
+    """Pack Dst tiles in the format `df`, and return them; into `out` where it is given (DEVICE_NUMERICS 4.1 to 4.5)."""
     held_as = intermediate(tiles.mode, df, packing.integer, units.core, packing.from_single)
     relu = packing.relu
     threshold = 0
@@ -276,7 +278,7 @@ def packing_of(call: DeviceCall, registers: OpRegisters) -> Packing:
 
 
 def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:
-    """Yield the range start..stop as ranges of `block`; the last one may be shorter."""
+    """Yield the range start..stop as consecutive ranges (begin, end) of `block`; the last one may be shorter."""
     for begin in range(start, stop, block):
         yield begin, min(begin + block, stop)
 
@@ -288,8 +290,8 @@ def tiles_at_a_time(op: PlannedOp) -> int:
 
 
 def _packer_relu(call: DeviceCall) -> Relu:
-    """Return the relu of the op in the packer. Sub-ops of a fused op have their own, and a matmul that sums gradients
-    has none (10: 6.2)."""
+    """Return the relu that the packer applies to the op's result: none for a fused op, whose sub-ops have their own,
+    and for a matmul that sums up gradients (DEVICE_NUMERICS 10: 6.2)."""
     op = call.op
     if op.has("sub-ops") or (op.type == "matmul" and call.gradient):
         return NO_RELU
@@ -306,14 +308,14 @@ def make(
     operands: int,
     block: int,
 ) -> None:
-    """Make all tiles of `out` [w, n] by `maker`, `block` at a time, packed with the settings `packing`. `dims`: rows
-    and columns that are not blanked. `operands` is how many datums the operands have: it tells whether threads are
-    worth it, whatever the format, as they are computed with as words."""
+    """Make all tiles of `out` [w, n] by `maker`, `block` at a time, and pack them with the settings `packing`. `dims`:
+    rows and columns of a tile outside which it is zero. `operands`: the datums of all operands, by which `parallel`
+    decides whether threads are worth it."""
     work = Work(np.dtype(np.uint32).itemsize * (out.datums.size + operands))
-    parallel(_make, out.datums[..., 0].size, out.rows(), maker, packing, dims, units, block, work)
+    parallel(_make_range, out.datums[..., 0].size, out.rows(), maker, packing, dims, units, block, work)
 
 
-def _make(
+def _make_range(
     start: int,
     stop: int,
     rows: Bits,
@@ -348,8 +350,8 @@ def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = 
 
 
 def arrangement(op: PlannedOp, index: int) -> int:
-    """Return the code of the in-tile move of operand `index`: the in-tile transpose flag turns one of them (OPS 7.4),
-    others are tile broadcasts."""
+    """Return the code of the move inside the tiles of operand `index`: a transpose where the op's flag asks for it (OPS
+    7.4), else the tile broadcast of the operand, or none."""
     if op.transpose and index == OP_TYPES[op.type].transposed:
         return TRANSPOSE
     spread = {"": AS_IS, "r": FIRST_ROW, "c": FIRST_COLUMN, "rc": FIRST_ELEMENT}
@@ -357,22 +359,23 @@ def arrangement(op: PlannedOp, index: int) -> int:
 
 
 def vector_mode(op: PlannedOp) -> VectorMode:
-    """Return the part of each tile that the vector unit computes (3.2). Raises ProgramError for an unknown word."""
+    """Return the part of each tile that the vector unit computes: r, c or rc (DEVICE_NUMERICS 3.2). Raises ProgramError
+    for an unknown word."""
     if op.vector == "r" or op.vector == "c" or op.vector == "rc":
         return op.vector
     raise ProgramError(f"op {op.name}: vector mode {op.vector!r} is not r, c or rc")
 
 
 def require_float(call: DeviceCall, register: str) -> None:
-    """Raise UnsupportedError for an operand of integers where the unit takes floats only."""
+    """Raise UnsupportedError where `register` is a format of integers, which the unit does not take."""
     if REGISTERS.get(register) is None:
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {register} is not known on the device")
 
 
 def device_call(call: PlannedOp, op: Op, core: Core) -> DeviceCall:
-    """Return `call` with the facts that matter on the chip besides: fidelity, core, gradient accumulation.
-
-    Raises UnsupportedError; warns with StochasticRoundingWarning where the chip would round at random (4.7)."""
+    """Return a planned op together with what only the chip's arithmetic needs: fidelity, core, gradient accumulation.
+    Raises UnsupportedError for combinations that are not emulated; warns with StochasticRoundingWarning where the chip
+    would round at random (DEVICE_NUMERICS 4.7)."""
     if op.math_fidelity not in PHASES:
         raise UnsupportedError(f"op {op.name}: math_fidelity {op.math_fidelity!r} is not one of {', '.join(PHASES)}")
     if op.gradient_op and op.intermed_df != op.out_df:
@@ -391,15 +394,16 @@ def device_call(call: PlannedOp, op: Op, core: Core) -> DeviceCall:
 
 
 def elements_of(call: DeviceCall, source: OperandSource) -> Stored:
-    """Return an operand in L1 whose elements are taken one by one. Raises UnsupportedError for block formats (LAYOUT
-    3.3) and for dest."""
+    """Return an operand whose elements can be moved one by one: it lies in L1 and not in a block format (LAYOUT 3.3).
+    Raises UnsupportedError for others."""
     if not isinstance(source, Stored) or is_block(source.bits.df):
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {call.dfs[0]}, which has no elements of its own")
     return source
 
 
 def copied_mode(source: OperandSource, mode: DstMode) -> DstMode:
-    """Return the mode of Dst after a datacopy of `source`."""
+    """Return the mode of the numbers in Dst after a copy of `source`, where the op's mode is `mode`: floats are never
+    held as integers."""
     if REGISTERS.get(source.register) is not None:
         return float_mode(mode)
     return mode

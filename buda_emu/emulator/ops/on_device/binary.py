@@ -20,15 +20,15 @@ class Binary(DeviceOp):
     unit."""
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker of the op for a run; see `binary_maker`."""
+        """Return the function that makes tiles of the op's result. Raises UnsupportedError."""
         return binary_maker(job.call, job.sources, job.previous, job.registers.dst, job.units)
 
 
 def binary_maker(
     call: DeviceCall, sources: Sequence[OperandSource], previous: OperandSource | None, mode: DstMode, units: Units
 ) -> Maker:
-    """Return the maker of a binary op, stand-alone or in a fused op. `sources`: both operands; `previous`: the running
-    value of a gradient op; `mode`: that of Dst. Raises UnsupportedError."""
+    """Return the function that makes tiles of a binary op, stand-alone or in a fused op. `sources`: its two operands;
+    `previous`: the running value of a gradient op; `mode`: that of Dst. Raises UnsupportedError."""
     a, b = sources
     type = call.op.type
     integer = mode == "int32"
@@ -65,8 +65,8 @@ def binary_maker(
 
 
 def _vector_function(call: DeviceCall, integer: bool) -> Bound | None:
-    """Return the function of an op that the vector unit computes, None for ops of the matrix unit. `integer`: Dst holds
-    integers."""
+    """Return the function by which the vector unit computes the op, None for ops of the matrix unit. `integer`: Dst
+    holds integers."""
     zero_point = np.float32(call.op.attributes.zero_point)
     match call.op.type:
         case "maximum":

@@ -25,7 +25,7 @@ MEANINGS: Final[Mapping[Claim, str]] = MappingProxyType(
 
 
 def claim(type: str, core: Core) -> Claim | None:
-    """Return the claim for an op type on a core; None for one that does not run."""
+    """Return how certain the bits of an op type are on a core; None for a type that does not run."""
     op = OP_TYPES[type]
     if not op.runs:
         return None

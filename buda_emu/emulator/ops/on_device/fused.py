@@ -45,8 +45,8 @@ class Fused(DeviceOp):
     them."""
 
     def maker(self, job: Job) -> Maker:
-        """Run all schedules at once, and return the maker that hands out the tiles of `output`. Raises UnsupportedError
-        for a gradient op."""
+        """Run all sub-ops at once, and return the function that hands out tiles of the result. Raises UnsupportedError,
+        also for a gradient op."""
         job.no_gradient()
         work = _Schedule(job.call, job.registers, job.sources, job.entries, job.units, job.parallel)
         rows = work.run().rows()
@@ -67,20 +67,22 @@ class _Schedule:
     dest: DstTiles | None = None
 
     def run(self) -> Bits:
-        """Run all sub-ops, and return the content of `output`, [w, tiles]."""
+        """Run all sub-ops in order, and return the content of the buffer `output`, [w, tiles]. Raises
+        UnsupportedError."""
         for step in fused_plan(self.call.op).steps:
-            self._step(step)
+            self._run_sub_op(step)
         return self.stored[OUTPUT]
 
-    def _step(self, step: PlannedSubOp) -> None:
-        """Run one sub-op, and keep its result in Dst or under the name of its buffer."""
+    def _run_sub_op(self, step: PlannedSubOp) -> None:
+        """Run one sub-op, and keep its result in Dst or in the buffer that it names; buffers that it uses last are
+        released."""
         # In the words of 1.1 the formats are those of the op as a whole.
         op = replace(step.call, out_df=self.call.op.out_df)
         call = DeviceCall(op, self.call.core, self.call.fidelity)
-        operands = [self._source(call, step, position) for position in range(len(step.sources))]
+        operands = [self._operand_source(call, step, position) for position in range(len(step.sources))]
         if call.op.type == "requantization" and isinstance(operands[1], InDest):
             operands.reverse()  # dest holds the data, input 0 the scale (OPS 8.3 rule 8)
-        maker = self._maker(call, operands, step)
+        maker = self._sub_op_maker(call, operands, step)
         t, rows, cols = step.shape
         shape = self.entries, t * rows * cols
         relu = relu_of(step.relu)
@@ -92,7 +94,14 @@ class _Schedule:
             flat = images.reshape(-1, TILE_ELEMENTS)
             modes = set[DstMode]()
             self.parallel(
-                _keep, len(flat), flat, maker, modes, result_dims(call), tiles_at_a_time(call.op), Work(4 * datums)
+                _make_in_dst,
+                len(flat),
+                flat,
+                maker,
+                modes,
+                result_dims(call),
+                tiles_at_a_time(call.op),
+                Work(4 * datums),
             )
             result: DstTiles | Bits = DstTiles(images, modes.pop())
         else:
@@ -110,9 +119,8 @@ class _Schedule:
         if isinstance(result, Bits):
             self.stored[step.target] = result
 
-    def _source(self, call: DeviceCall, step: PlannedSubOp, position: int) -> OperandSource:
-        """Return the input at `position` of a sub-op, through the base op's TMs and its own: in L1, or in Dst for
-        dest."""
+    def _operand_source(self, call: DeviceCall, step: PlannedSubOp, position: int) -> OperandSource:
+        """Return the input at `position` of a sub-op, after all of its TMs: in Dst if it is dest, else in L1."""
         source = step.sources[position]
         operand = call.op.operands[position]
         arrange = arrangement(call.op, position)
@@ -136,11 +144,9 @@ class _Schedule:
         )
 
     def _operand_in_dest(self, dest: DstTiles, index: Index, step: PlannedSubOp) -> InDest:
-        """Return the result of the sub-op before, which lies in Dst, as an operand whose tiles are read in the order
-        `index`.
-
-        It goes to the kind of Src register that the format of another operand asks for. Binary ops other than maximum
-        cast fp32 to fp16 first where that is a register of five-bit exponents (2.7, inferred)."""
+        """Return the result `dest` of the sub-op before as an operand whose tiles are read in the order `index`. It is
+        moved to the kind of Src register that the format of another operand asks for. Binary ops other than maximum
+        first cast fp32 to fp16 where that register has five-bit exponents (DEVICE_NUMERICS 2.7, inferred)."""
         others = [self._register_of(s.external) for s in step.sources if s.buffer != DEST]
         register = next((other for other in others if REGISTERS.get(other) is not None), self._default_register)
         image, mode = dest
@@ -152,8 +158,8 @@ class _Schedule:
         return InDest(image, index, register, mode)
 
     def _register_of(self, external: int) -> str:
-        """Return the format in registers of input number `external` of the fused op; for a negative number, that of
-        intermediate results."""
+        """Return the register format of input number `external` of the fused op; for a negative number that of
+        intermediate buffers."""
         if external >= 0:
             return self.registers.inputs[external]
         return self.registers.intermediate
@@ -164,8 +170,8 @@ class _Schedule:
         names = chain(self.registers.inputs, (self.registers.intermediate,))
         return next((name for name in names if REGISTERS.get(name) is not None), self.registers.intermediate)
 
-    def _maker(self, call: DeviceCall, operands: Sequence[OperandSource], step: PlannedSubOp) -> Maker:
-        """Return the maker of a sub-op on its operands, by the family of its type. Raises UnsupportedError for a family
+    def _sub_op_maker(self, call: DeviceCall, operands: Sequence[OperandSource], step: PlannedSubOp) -> Maker:
+        """Return the function that makes tiles of a sub-op from its operands. Raises UnsupportedError for a type of op
         that no fused op has."""
         mode = self.registers.dst
         units = self.units
@@ -180,12 +186,12 @@ class _Schedule:
             case "reduce":
                 return pool_maker(call, operands[0], mode, step.shape, self.entries, units, self.parallel)
             case "matmul":
-                return self._matmul(call, operands)
+                return self._matmul_sub_op_maker(call, operands)
             case family:
                 raise UnsupportedError(f"op {call.op.name}: {family} in a fused op")
 
-    def _matmul(self, call: DeviceCall, operands: Sequence[OperandSource]) -> Maker:
-        """Return the maker of a matmul sub-op. Raises UnsupportedError for an operand in dest."""
+    def _matmul_sub_op_maker(self, call: DeviceCall, operands: Sequence[OperandSource]) -> Maker:
+        """Return the function that makes tiles of a matmul sub-op. Raises UnsupportedError for an operand in dest."""
         if isinstance(operands[0], InDest) or isinstance(operands[1], InDest):
             raise UnsupportedError(f"op {call.op.name}: matmul of dest")
         registers = replace(self.registers, inputs=tuple(source.register for source in operands))
@@ -202,33 +208,34 @@ class _Schedule:
         )
 
     def _relu_in_dest(self, maker: Maker, mode: int, threshold: float) -> Maker:
-        """Return a maker that applies the vector unit's relu with this threshold to a result that is not packed (2.8,
-        3.3). `mode`: that of the packer's relu register, 3 for max. Raises UnsupportedError for integers."""
+        """Return a maker that applies relu to the tiles of `maker` by the vector unit, as a result that stays in Dst is
+        not packed (DEVICE_NUMERICS 2.8, 3.3). `mode`: 3 for an upper bound at the threshold, else a lower one. Raises
+        UnsupportedError for integers."""
         bound = bind("relu_max" if mode == 3 else "relu_min", self.call.core, threshold=fp16_constant(threshold))
         if self.registers.integer:
             raise UnsupportedError(f"op {self.call.op.name}: relu of integers in dest is not known on the device")
 
         def tiles(start: int, stop: int) -> DstTiles:
             """Make tiles start..stop and apply relu to their image."""
-            result = _image(maker(start, stop))
+            result = _require_in_dst(maker(start, stop))
             return result._replace(image=self.units.function(bound, result.mode, result.image))
 
         return tiles
 
 
-def _image(result: DstTiles | Bits) -> DstTiles:
+def _require_in_dst(result: DstTiles | Bits) -> DstTiles:
     """Return a result that is in Dst. Raises UnsupportedError for one that is summed up in L1."""
     if isinstance(result, Bits):
         raise UnsupportedError("a result that is summed up in L1 does not stay in dest")
     return result
 
 
-def _keep(
+def _make_in_dst(
     start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], block: int, _work: Work
 ) -> None:
-    """Make tiles start..stop into the Dst images `flat`, `block` at a time, and add the modes of their numbers to
-    `modes`. `_work` only tells `parallel` the size of the work."""
+    """Make tiles start..stop, `block` at a time, in the Dst images `flat`, with zeros outside `dims`, and add the modes
+    of their numbers to `modes`. `_work` only tells `parallel` the size of the work."""
     for begin, end in in_blocks(start, stop, block):
-        result = _image(maker(begin, end))
+        result = _require_in_dst(maker(begin, end))
         flat[begin:end] = blank_words(result.image, dims)
         modes.add(result.mode)

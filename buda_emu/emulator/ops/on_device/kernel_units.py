@@ -52,16 +52,17 @@ from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS, is_block
 
 
-def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
-    """Return how many t slices an entry of `dst` has, and rows, inner and columns of the product of each, in tiles."""
+def _product_dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
+    """Return in tiles: the t slices of an entry of `dst`, and rows, inner dimension and columns of the product of
+    each."""
     return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
 
 
 _INTEGERS: Final = Setting(MODES["fp32"], 8, False)  # which kernels of integers do not look at
 
 
-def _source(words: Words) -> RegisterOperand:
-    """Return an operand in the form of the kernels."""
+def _kernel_operand(words: Words) -> RegisterOperand:
+    """Return an operand as the record that product kernels take."""
     return RegisterOperand(words.tiles, words.index, words.pad, words.transposed)
 
 
@@ -74,9 +75,9 @@ def _spill_key(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:
     return MODES.get(mode, -1), spill.held_as, spill.df, spill.register
 
 
-def _codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
-    """Return stored tiles [w, n] in the form of the kernel of picks, None where it does not know their register
-    words."""
+def _kernel_codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
+    """Return stored tiles [w, n] in the form of the kernel of picks; None where that kernel cannot convert their format
+    to words of `register`."""
     none = 0, 0, TILE_ELEMENTS
     bytes_ = np.empty(none, np.uint8)
     halves = np.empty(none, np.uint16)
@@ -104,7 +105,7 @@ def _codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
 
 
 def _as_bytes(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
-    """Return codes as contiguous bytes, as a view so that kernels are compiled for one kind of array."""
+    """Return codes as contiguous bytes; always a view, so that kernels are compiled for one kind of array only."""
     return np.ascontiguousarray(codes, np.uint8).view()
 
 
@@ -120,7 +121,8 @@ class KernelUnits:
     """Lends working memory, float32[count], and takes it back when the op is done."""
 
     def room(self, *leading: int) -> U32:
-        """Lend working memory as `Units.room` describes it, new where nobody lends any."""
+        """Return working memory uint32[*leading, 1024] with undefined contents, lent until the op is done, or new where
+        nobody lends any."""
         shape = *leading, TILE_ELEMENTS
         if self.lend is None:
             memory = np.empty(shape, np.float32)
@@ -129,7 +131,8 @@ class KernelUnits:
         return memory.view(np.uint32).reshape(shape)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        """Return halves as `Units` describes them. Tiles of Float16_b are such halves as they are stored."""
+        """Return tiles as 16-bit halves of register words for the product kernels; None where these would not hold all
+        bits. Tiles of Float16_b are such halves as they are stored."""
         if byteorder != "little":
             return None
         if tiles.df == register == "Float16_b":
@@ -152,7 +155,8 @@ class KernelUnits:
         return out.reshape(entries, count, -1)
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """Unpack by kernels, see `Units.unpack`; integers of Dst by the definition."""
+        """Unpack stored tiles to words of `register`, uint32[n, 1024], by kernels; integers for Dst by the definition.
+        See `Units.unpack`."""
         if out is None:
             out = np.empty(tiles.datums.shape, np.uint32)
         if register in IN_DST:
@@ -195,8 +199,8 @@ class KernelUnits:
         return out
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """Return the tiles for which float32 arithmetic gives no certain bits, as runs (start, stop) of neighbours.
-        `left_out`: bool for each tile."""
+        """Return, as runs (start, stop) of neighbours, the tiles marked in `left_out` (bool for each tile): those for
+        which float32 arithmetic gives no certain bits."""
         if left_out.any():
             return runs(np.flatnonzero(left_out).tolist())
         return []
@@ -223,7 +227,8 @@ class KernelUnits:
         return out
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """Multiply by kernels, see `Units.matmul`; floats and integers have kernels of their own."""
+        """Add the products of a block to tiles of `dst` by kernels, see `Units.matmul`; with a spill, block after
+        block."""
         if block.spill is not None:
             self._matmul_in_blocks(dst, items, block, block.spill)
             return
@@ -239,8 +244,8 @@ class KernelUnits:
         matmul_kernels.matmul_tiles(start, stop, dst, arguments, block.fresh)
 
     def _matmul_in_blocks(self, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
-        """Multiply with spills: in one kernel where it knows the conversion to intermed_df and back, else block by
-        block."""
+        """Add products block after block with a spill between blocks: in one kernel where it knows the conversion to
+        intermed_df and back, else one by one."""
         spilled = SPILLS.get(_spill_key(spill, block.mode))
         remaining = [items]
         register = block.operands[0].register
@@ -257,10 +262,10 @@ class KernelUnits:
     def _product(self, dst: U32, block: ProductBlock, setting: Setting) -> ProductOfTiles:
         """Return the arguments of the product kernels for a block of inner tiles. `setting`: that of the matrix
         unit."""
-        in0, in1 = map(_source, block.operands)
+        in0, in1 = map(_kernel_operand, block.operands)
         product = block.product
         k = block.k
-        extent = Extent(*_dims(dst, product), k.start, k.stop, product.faces)
+        extent = Extent(*_product_dims(dst, product), k.start, k.stop, product.faces)
         return ProductOfTiles(
             in0=in0,
             in1=in1,
@@ -273,7 +278,8 @@ class KernelUnits:
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """Return the function of `Units.picker` by the kernel of picks, None where it does not know format or spill."""
+        """Return a function that adds products which only pick lines, see `Units.picker`; None where the kernel does
+        not know format or spill."""
         if spill is None:
             spill_code = AS_IT_WAS
         else:
@@ -281,7 +287,7 @@ class KernelUnits:
         if spill_code is None:
             arguments = None
         else:
-            arguments = self._picking(picking, fidelity, mode, spill_code)
+            arguments = self._picking_arguments(picking, fidelity, mode, spill_code)
         if arguments is None:
             return None
 
@@ -296,8 +302,9 @@ class KernelUnits:
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """Return the function of `Units.l1_picker`, for bf16 packed as Float16_b only; else None."""
-        arguments = self._picking(picking, fidelity, mode, AS_IT_WAS)
+        """Return a function that makes tiles by picks added up in L1, see `Units.l1_picker`; None except for bf16
+        packed as Float16_b."""
+        arguments = self._picking_arguments(picking, fidelity, mode, AS_IT_WAS)
         if arguments is None or (mode, df) != ("bf16", "Float16_b"):
             return None
 
@@ -310,12 +317,12 @@ class KernelUnits:
 
         return pick
 
-    def _picking(
+    def _picking_arguments(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: int
     ) -> tuple[pick_kernels.Reading, pick_kernels.Picking] | None:
-        """Return the arguments of the kernel of picks, None where it cannot be used. `spill`: the kernel's code of the
-        conversion between strips."""
-        codes = _codes(picking.source, picking.register)
+        """Return the arguments of the kernel of picks, None where it does not know the format. `spill`: the kernel's
+        code for the conversion between strips."""
+        codes = _kernel_codes(picking.source, picking.register)
         setting = self._setting(picking.register, mode)
         if codes is None or (mode == "fp32" and setting.exponent_bits == 5):
             return None
@@ -324,7 +331,8 @@ class KernelUnits:
         return source, pick_kernels.Picking(picking.cols, picking.group_cols, phases, setting, spill)
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """Compute maxima by a kernel, see `Units.pool`."""
+        """Write the maxima along `dim` of groups of tiles to tiles start..stop of `dst` by a kernel, see
+        `Units.pool`."""
         setting = self._setting(source.register, mode)
         operand = RegisterOperand(source.tiles, source.index, source.pad, dim == "c")
         elementwise_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
@@ -352,8 +360,8 @@ class KernelUnits:
         return out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Recode 16-bit floats by a kernel, see `Units.recode`: zeros and denormals become +0, NaNs of bf16
-        infinities."""
+        """Copy 16-bit floats as a pass through Dst would, by a kernel: zeros and denormals become +0, NaNs of bf16
+        infinities. See `Units.recode`."""
         if tiles.df == "Float16":
             bits = (0x7C00, 0)
         else:
@@ -367,5 +375,5 @@ class KernelUnits:
         return Bits(new.df, datums)
 
     def _setting(self, register: str, mode: DstMode) -> Setting:
-        """Return the constants by which kernels compute for a register format and a mode of Dst on this core."""
+        """Return the constants that kernels need for a register format and a mode of Dst on this core."""
         return kernel_setting(float_family(register), mode, self.core)

@@ -40,10 +40,10 @@ _NONE: Final = np.zeros(0, np.bool_)
 
 
 def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored, encoding: Bits) -> Maker:
-    """Return the maker of an identity matmul. Where each line of a weight tile has at most one element, a product only
-    picks lines of activations: rows of result tiles with such products alone are made by picks, the others by products
-    of tiles. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and 1; `encoding`: input 2, [w or 1,
-    tiles]."""
+    """Return the function that makes tiles of an identity (sparse) matmul. Where each line of a weight tile has at most
+    one element, a product only picks lines of activations; result rows with such products alone are made by picks,
+    which is faster, the others by tile products. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and
+    1; `encoding`: input 2, [w or 1, tiles]. Raises UnsupportedError, ProgramError for a bad encoding."""
     first, second = (operand.tile_dim for operand in job.call.op.operands[:2])
     in0 = weights.all_words(job.units, job.parallel, first)
     listed = _decode_encodings(job.call.op, encoding, in0)
@@ -61,7 +61,7 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
         df = job.call.op.out_df
         add_up = job.units.l1_picker(picking, job.call.fidelity, job.registers.dst, df)
         if add_up is not None:
-            return _in_l1(df, add_up)
+            return _l1_maker(df, add_up)
     if job.call.op.attributes.l1_acc:
         picked = picked & ~listed.spilled  # with l1_acc spilled rows are added up in L1, not by picks
     elif listed.spilled.any():
@@ -69,8 +69,8 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
     return product.maker(job.units.picker(picking, job.call.fidelity, job.registers.dst, spill), picked)
 
 
-def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
-    """Return the maker of tiles of format `df`, which are made by the L1 picker `add_up`."""
+def _l1_maker(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
+    """Return the function that makes tiles of format `df` by the L1 picker `add_up`."""
 
     def tiles(start: int, stop: int) -> Bits:
         """Make tiles start..stop."""
@@ -95,13 +95,13 @@ class EncodedTerms(NamedTuple):
 
 
 def _decode_encodings(op: PlannedOp, encoding: Bits, weights: Words) -> EncodedTerms:
-    """Decode the encodings. The op remembers the result for the next run, as encoding and weights are nearly always
-    constants."""
+    """Return the decoded encodings of an op. The op remembers the result, and it is used again while encoding and
+    weights have the same bits, as they nearly always do. Raises ProgramError for a bad encoding."""
     remembered: EncodedTerms | None = op.memo.get("listed")
     if (
         remembered is not None
-        and _same(remembered.encoding.datums, encoding.datums)
-        and _same(remembered.weights, weights.tiles)
+        and _equal_arrays(remembered.encoding.datums, encoding.datums)
+        and _equal_arrays(remembered.weights, weights.tiles)
     ):
         return remembered
     operand = op.operands[2]
@@ -109,21 +109,23 @@ def _decode_encodings(op: PlannedOp, encoding: Bits, weights: Words) -> EncodedT
     terms = [matmul_sparse.collect(op, entry) for entry in values]
     common_fields = encoding.copy(), weights.tiles.copy(), terms
     if len(terms) == len(weights.tiles) == 1:
-        result = EncodedTerms(*common_fields, *_picks(terms[0], weights, op.attributes.u_kt))
+        result = EncodedTerms(*common_fields, *_find_picks(terms[0], weights, op.attributes.u_kt))
     else:
         result = EncodedTerms(*common_fields, None, _NONE, _NONE)
     op.memo["listed"] = result
     return result
 
 
-def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
+def _equal_arrays(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
     """Return whether two arrays have the same type and values."""
     return a.dtype == b.dtype and np.array_equal(a, b)
 
 
-def _picks(terms: matmul_sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the last three fields of `EncodedTerms` for the terms and weights. `u_kt`: inner tiles of a strip, after
-    which a tile is spilled."""
+def _find_picks(
+    terms: matmul_sparse.Terms, weights: Words, u_kt: int
+) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the picks of the terms, which result rows have picks alone, and which are spilled between strips (the last
+    three fields of `EncodedTerms`). `u_kt`: inner tiles of a strip."""
     words = weights.tiles[0].view(np.int32)
     tile, place = np.nonzero(words & INFINITY)
     line = place // TILE_EDGE
@@ -179,8 +181,8 @@ class _Identity:
         return cols, cols // self.call.op.attributes.fracture_factor
 
     def load(self) -> Words:
-        """Return the activations as register words. The first call converts them; outside of the work of
-        threads, all threads take part."""
+        """Return the activations as register words, which the first call converts. Call it first outside of the work of
+        threads, so that all threads take part in the conversion."""
         with self._lock:
             if not self._loaded:
                 height, width = self.call.op.operands[1].tile_dim
@@ -192,7 +194,8 @@ class _Identity:
             return self._loaded[0]
 
     def maker(self, pick: Pick | None = None, picked: NDArray[np.bool_] = _NONE) -> Maker:
-        """Return the maker of the tiles. `pick` makes the tiles of the rows marked in `picked`."""
+        """Return the function that makes tiles of the result. `pick` makes tiles of the rows marked in `picked`, the
+        others come from tile products."""
         if pick is None or not picked.all():
             self.load()
         groups = self.call.op.attributes.fracture_factor
@@ -203,8 +206,8 @@ class _Identity:
         by_pick = by_pick.reshape(groups, -1).T.reshape(-1)  # in the order of the result
 
         def part(begin: int, end: int, add: Pick | None) -> DstTiles | Bits:
-            """Make the tiles begin..end, which have the same terms or are all picked: by `add` if given, else from the
-            terms."""
+            """Make the tiles begin..end, which have the same terms or are all picked: by `add` if it is given, else
+            from the terms."""
             images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
             if add is not None:
 
@@ -224,15 +227,16 @@ class _Identity:
             """Make tiles start..stop, part by part."""
             pieces = [
                 part(begin, end, pick if is_picked else None)
-                for begin, end, is_picked in self._parts(start, stop, by_pick)
+                for begin, end, is_picked in self._split_range(start, stop, by_pick)
             ]
             return join_tiles(pieces, self._pack)
 
         return tiles
 
-    def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
-        """Yield the range start..stop in parts, as (begin, end, is_picked). A part is a row of tiles, or a column group
-        of one; neighbours that are all picked are joined. `by_pick`: which of them are, in the order of the result."""
+    def _split_range(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
+        """Yield the range start..stop in parts (begin, end, is_picked). A part is a row of tiles, or one column group
+        of it; neighbours that are all picked are joined. `by_pick`: which of them are picked, in the order of the
+        result."""
         _, group_cols = self.columns
         first = start // group_cols
         last = (stop - 1) // group_cols + 1
@@ -251,7 +255,7 @@ class _Identity:
         return entry, int(begin[row]), int(begin[row + 1] - begin[row])
 
     def _run(self, start: int, stop: int) -> DstTiles | Bits:
-        """Compute the result tiles start..stop, which have the same terms, as a product of one row of tiles."""
+        """Compute the result tiles start..stop, which must have the same terms, as a product of one row of tiles."""
         op = self.call.op
         (cols, _) = self.columns
         entry, begin, count = self._terms_of(start)
@@ -259,8 +263,8 @@ class _Identity:
         term_range = slice(begin, begin + count)
         act_rows = terms.act_row[term_range]
         acts = self.load()
-        in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[term_range]])
-        in1 = _of_entry(acts, entry, acts.index.reshape(-1, cols)[act_rows])
+        in0 = _words_of_entry(self.weights, entry, self.weights.index[terms.weight[term_range]])
+        in1 = _words_of_entry(acts, entry, acts.index.reshape(-1, cols)[act_rows])
         product = Product(rows=1, inner=count, cols=cols, faces=self.faces, fidelity=self.call.fidelity)
         dst = np.empty((1, cols, TILE_ELEMENTS), np.uint32)
         first = start % cols
@@ -270,13 +274,14 @@ class _Identity:
         return self.around.run(blocks, dst, first, first + stop - start, start)
 
     def _pack(self, tiles: DstTiles) -> Bits:
-        """Pack tiles of Dst in the op's output format, to join them with tiles that were added up in L1."""
+        """Pack tiles of Dst in the op's output format, so that they can be joined with tiles that were added up in
+        L1."""
         packing = Packing(self.around.registers.integer, from_single=self.call.makes_output_of_single)
         return pack_tiles(self.around.units, tiles, self.call.op.out_df, packing)
 
 
-def _of_entry(words: Words, entry: int, index: Index) -> Words:
-    """Return the operand of one entry, read through `index`; a single entry stands for all."""
+def _words_of_entry(words: Words, entry: int, index: Index) -> Words:
+    """Return the operand for one entry, read through `index`; an operand with a single entry has that for all."""
     if len(words.tiles) == 1:
         tiles = words.tiles
     else:
@@ -285,7 +290,8 @@ def _of_entry(words: Words, entry: int, index: Index) -> Words:
 
 
 def join_tiles(pieces: Sequence[DstTiles | Bits], pack: Callable[[DstTiles], Bits]) -> DstTiles | Bits:
-    """Join the pieces of a range of tiles. If some were added up in L1, and so are packed already, all are packed."""
+    """Join consecutive pieces of a range of tiles. If some are packed already, as they were added up in L1, the others
+    are packed by `pack`."""
     if len(pieces) == 1:
         return pieces[0]
     images = [part for part in pieces if isinstance(part, DstTiles)]
@@ -311,12 +317,14 @@ class Matmul:
         return replace(registers, inputs=(*registers.inputs[:2], "", *registers.inputs[2:]))
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker of the op for a run; see `matmul_maker`."""
+        """Return the function that makes tiles of the op's result. Raises UnsupportedError, ProgramError for a bad
+        encoding."""
         return matmul_maker(job)
 
 
 def matmul_maker(job: Job) -> Maker:
-    """Return the maker of a matmul, stand-alone or in a fused op."""
+    """Return the function that makes tiles of a matmul, dense or identity, stand-alone or in a fused op. Raises
+    UnsupportedError, ProgramError for a bad encoding."""
     call = job.call
     registers = job.registers
     sources = job.sources
@@ -337,12 +345,13 @@ def matmul_maker(job: Job) -> Maker:
     faces = 2
     if min(op.operands[0].tile_dim[1], dims[0]) <= 16:
         faces = 1
-    return _dense(call, around, in0, in1, faces, entries)
+    return _dense_maker(call, around, in0, in1, faces, entries)
 
 
-def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
-    """Return the maker of a dense product: blocks of u_kt inner tiles, with accumulate those of z slices. `around`: the
-    steps around the blocks; `faces`: of the inner dimension, 1 or 2; `entries`: inputs that run together."""
+def _dense_maker(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
+    """Return the function that makes tiles of a dense product: blocks of u_kt inner tiles, with `accumulate` those of
+    all z slices. `around`: the steps around the blocks; `faces`: 16-element faces of the inner tile dimension, 1 or 2;
+    `entries`: inputs that run together."""
     op = call.op
     (t, rows, inner) = op.operands[0].map.shape
     cols = op.operands[1].map.shape[2]
@@ -352,12 +361,14 @@ def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces
     ends = np.arange(1, inner + 1) % op.attributes.u_kt == 0
     blocks: list[Block] = []
     for s in range(z):
-        blocks += around.blocks(_every(in0, t, rows * inner, s, z), _every(in1, t, inner * cols, s, z), product, ends)
+        blocks += around.blocks(
+            _select_slices(in0, t, rows * inner, s, z), _select_slices(in1, t, inner * cols, s, z), product, ends
+        )
     return lambda start, stop: around.run(blocks, dst, start, stop)
 
 
-def _every(words: Words, t: int, per_slice: int, first: int, step: int) -> Words:
-    """Return the operand with only the slices first, first + step, ... of its first `t` slices."""
+def _select_slices(words: Words, t: int, per_slice: int, first: int, step: int) -> Words:
+    """Return the operand with only the slices first, first + step, ... of its `t` slices, each of `per_slice` tiles."""
     if step == 1:
         return words
     return replace(words, index=frozen(words.index[: t * per_slice].reshape(t, per_slice)[first::step]))
@@ -368,8 +379,8 @@ class Depthwise(DeviceOp):
     """A matmul whose tile (r, c) has the inner tiles in0[r][c + b * C] and in1[b][c]."""
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker of a matmul of one row and column per tile, whose m_k inner tiles are spilled after each.
-        Raises UnsupportedError."""
+        """Return the function that makes tiles of the op: a matmul of one row and one column for each tile, with m_k
+        inner tiles and a spill after each. Raises UnsupportedError."""
         call = job.call
         registers = job.registers
         sources = job.sources

@@ -35,7 +35,8 @@ class Copy(DeviceOp):
     """A copy: unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
 
     def maker(self, job: Job) -> Maker | Filler:
-        """Return the maker of a copy; 16-bit datums that go through unchanged are recoded at once."""
+        """Return the function that makes tiles of a copy; where 16-bit datums go through unchanged, one that copies
+        them directly. Raises UnsupportedError."""
         call = job.call
         source = job.sources[0]
         units = job.units
@@ -45,8 +46,8 @@ class Copy(DeviceOp):
 
 
 def _keeps_halves(job: Job, source: Stored) -> bool:
-    """Return whether datums of 16 bits go from the source through a Dst of the same bits to the same format, unchanged
-    but for those without an exponent: then no unit needs to be run."""
+    """Return whether 16-bit datums pass from the source through Dst to the result in the same format, changed only
+    where they are zeros, denormals or NaNs: then no unit needs to be emulated."""
     call = job.call
     df = source.bits.df
     mode = {"Float16": "fp16", "Float16_b": "bf16"}.get(df)
@@ -58,8 +59,8 @@ def _keeps_halves(job: Job, source: Stored) -> bool:
 def copy_maker(
     call: DeviceCall, source: OperandSource, previous: OperandSource | None, mode: DstMode, units: Units
 ) -> Maker:
-    """Return the maker of a copy of `source`, stand-alone or in a fused op. `previous`: the running value of a gradient
-    op; `mode`: that of Dst. Raises UnsupportedError."""
+    """Return the function that makes tiles of a copy of `source`, stand-alone or in a fused op. `previous`: the running
+    value of a gradient op, which is added; `mode`: that of Dst. Raises UnsupportedError."""
     if isinstance(source, InDest):
         mode = source.mode
     elif mode == "int32" and REGISTERS[source.register] is not None:
@@ -89,7 +90,7 @@ class EthernetCopy:
         return OpRegisters(("",), "", "fp32")
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker that passes on the stored tiles. Raises UnsupportedError for a gradient op."""
+        """Return the function that passes on the stored tiles. Raises UnsupportedError for a gradient op."""
         job.no_gradient()
         (source,) = job.sources
         assert isinstance(source, Stored)
@@ -101,7 +102,7 @@ class Tilizer(DeviceOp):
     """The conversion of a flat queue's elements, stored row-major in its format, to tiles (OPS 6.10, LAYOUT 3.3)."""
 
     def maker(self, job: Job) -> Maker:
-        """Rearrange the elements of the whole queue, and return the maker of a copy of the tiles. Raises
+        """Rearrange the elements of all entries into tiles, and return the function that copies these. Raises
         UnsupportedError for a gradient op or a block format."""
         job.no_gradient()
         call = job.call
@@ -130,8 +131,8 @@ class Embedding:
         return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker of a copy of the picked rows, which are put together at once. Raises UnsupportedError for a
-        gradient op or a table of a block format, ProgramError for an index beyond the table."""
+        """Look up the rows of all entries, and return the function that copies their tiles. Raises UnsupportedError for
+        a gradient op or a table of a block format, ProgramError for an index beyond the table."""
         job.no_gradient()
         call = job.call
         sources = job.sources
@@ -160,7 +161,7 @@ class Splice(DeviceOp):
     """A splice: each tile of the result is one of an input (OPS 6.8)."""
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker of a copy of tiles from their inputs. Raises UnsupportedError for a gradient op."""
+        """Return the function that copies tiles from the inputs. Raises UnsupportedError for a gradient op."""
         job.no_gradient()
         call = job.call
         sources = job.sources

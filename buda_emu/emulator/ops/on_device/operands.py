@@ -31,17 +31,19 @@ class OperandSource(Protocol):
         ...
 
     def image(self, units: Units, start: int, stop: int) -> U32:
-        """Return a Dst image of post-TM tiles start..stop, copied as the op does it (2.7)."""
+        """Return the Dst image uint32[stop - start, 1024] of post-TM tiles start..stop, counted over all entries
+        (DEVICE_NUMERICS 2.7)."""
         ...
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:
-        """Return the Dst image of the post-TM tiles of these numbers."""
+        """Return the Dst image uint32[len(positions), 1024] of the post-TM tiles of these numbers, counted over all
+        entries."""
         ...
 
 
 def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
-    """Return rows of a tensor of `shape` [w or 1, tiles] for post-TM tiles start..stop, as a slice where they follow
-    each other, and their source tiles by `index`, negative for a pad."""
+    """Return where post-TM tiles start..stop come from in a tensor of `shape` [w or 1, tiles]: rows of all its tiles (a
+    slice where they are consecutive), and the source tile in its entry by `index`, negative for a pad."""
     entry, first = divmod(start, index.size)
     if first + stop - start <= index.size:  # of one entry
         at = index[first : first + stop - start]
@@ -54,7 +56,7 @@ def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tupl
 
 
 def _places_at(index: Index, shape: tuple[int, ...], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
-    """Return rows and source tiles, as `_places`, for the post-TM tiles of these numbers."""
+    """Return rows and source tiles as `_places` does, for the post-TM tiles of these numbers."""
     entries, tile = np.divmod(positions, index.size)
     at = index[tile]
     return np.maximum(at, 0) + (entries * shape[1] if shape[0] > 1 else 0), at
@@ -89,14 +91,14 @@ class Stored:
     """True where the map leaves every tile in its place, so that it need not be evaluated for each block."""
 
     def words(self, units: Units, start: int, stop: int) -> U32:
-        """Return the register words of tiles start..stop, unpacked in one go where they lie there one after the
-        other."""
-        if self._lies_at(stop):
+        """Return register words uint32[stop - start, 1024] of post-TM tiles start..stop."""
+        if self._is_contiguous(stop):
             return arrange_words(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
         return self._words(units, *_places(self.index, self.bits.shape, start, stop))
 
     def _words(self, units: Units, rows: slice | NDArray[np.int64], at: Index) -> U32:
-        """Unpack rows of the tensor; tiles whose source `at` is negative are full of the pad."""
+        """Return the register words of these rows of the tensor; tiles whose source `at` is negative are full of the
+        pad value."""
         words = units.unpack(self.bits.rows()[rows], self.register)
         missing = at < 0
         if missing.any():
@@ -104,8 +106,8 @@ class Stored:
         return arrange_words(words, self.arrange)
 
     def stored_tiles(self, start: int, stop: int) -> Bits:
-        """Return the unchanged bits of post-TM tiles, [stop - start]; those of a pad as the host encodes its value."""
-        if self._lies_at(stop):
+        """Return post-TM tiles start..stop with unchanged bits, [stop - start]; a pad is encoded as the host would."""
+        if self._is_contiguous(stop):
             return self.bits.rows()[start:stop]
         rows, at = _places(self.index, self.bits.shape, start, stop)
         bits = self.bits.rows()[rows]
@@ -115,8 +117,9 @@ class Stored:
         bits.assign(at < 0, Bits.encode(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
         return bits
 
-    def _lies_at(self, stop: int) -> bool:
-        """Return whether post-TM tiles up to `stop` are those of `bits`, one after the other."""
+    def _is_contiguous(self, stop: int) -> bool:
+        """Return whether post-TM tiles up to `stop` are those of `bits` in order, so that the tile map need not be
+        applied."""
         return self.in_order and (len(self.bits) > 1 or stop <= self.index.size)
 
     def image(self, units: Units, start: int, stop: int) -> U32:
@@ -134,8 +137,8 @@ class Stored:
         return units.unpack(tile, self.register)[0, 0]
 
     def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:
-        """Return the operand for a product of floats: as stored where the units take such tiles, as halves of words
-        where these hold all bits, else unpacked and blanked outside `dims`."""
+        """Return the operand for a product of floats: as 16-bit halves of words where the units take these and they
+        hold all bits, else unpacked to words, with zeros outside `dims`."""
         halves = None
         if dims == FULL_TILE:
             halves = units.halves(self.bits, self.register, parallel)
@@ -150,8 +153,8 @@ class Stored:
         )
 
     def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
-        """Return the whole tensor in a register file: every tile of the source is unpacked once, and blanked outside
-        `dims`, the tile dim before the in-tile transpose."""
+        """Return the whole tensor as register words: every source tile is unpacked once, with zeros outside `dims`, the
+        tile dim before the in-tile transpose."""
         tiles = units.room(*self.bits.shape)
         flat = tiles.reshape(-1, TILE_ELEMENTS)
         parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
@@ -169,14 +172,15 @@ class Stored:
 
 
 def frozen(index: Index) -> Index:
-    """Return a contiguous index array, read-only as those of tile maps: one compiled kernel serves both."""
+    """Return an index as a flat, contiguous, read-only int32 array, like those of tile maps, so that one compiled
+    kernel serves both."""
     index = np.ascontiguousarray(index, np.int32).reshape(-1)
     index.flags.writeable = False
     return index
 
 
 def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
-    """Unpack tiles start..stop of `rows` into `out`, and blank them outside `dims`."""
+    """Unpack tiles start..stop of `rows` into `out`, with zeros outside `dims`."""
     words = units.unpack(rows[start:stop], register, out[start:stop])
     if dims != FULL_TILE:
         words[...] = blank_words(words, dims)

@@ -31,12 +31,13 @@ class Reduce(DeviceOp):
     intermed_df."""
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker of the maxima along z, or of the pool along r or c. Raises UnsupportedError."""
+        """Return the function that makes tiles of the maxima along the op's dim. Raises UnsupportedError, also for a
+        gradient op."""
         job.no_gradient()
         call = job.call
         (source,) = job.sources
         if call.op.attributes.dim == "z":
-            return _maximum_over_z(call, source, job.registers, job.units)
+            return _z_maximum_maker(call, source, job.registers, job.units)
         return pool_maker(call, source, job.registers.dst, result_shape(call), job.entries, job.units, job.parallel)
 
 
@@ -49,8 +50,8 @@ def pool_maker(
     units: Units,
     parallel: Parallel,
 ) -> Maker:
-    """Return the maker of a reduction of `source` along r or c. `shape` is that of an entry of the result, `entries`
-    how many there are. Raises UnsupportedError."""
+    """Return the function that makes tiles of the maxima of `source` along r or c. `shape`: that of an entry of the
+    result; `entries`: how many there are. Raises UnsupportedError for another dim, for integers and for dest."""
     op = call.op
     dim = op.attributes.dim
     if dim not in ("r", "c"):
@@ -60,7 +61,7 @@ def pool_maker(
         raise UnsupportedError(f"op {op.name}: reduce of dest")
     assert isinstance(source, Stored)
     words = source.all_words(units, parallel)
-    words = Words(words.register, words.tiles, _lines(op, words.index), words.pad)
+    words = Words(words.register, words.tiles, _index_by_lines(op, words.index), words.pad)
     t, rows, cols = shape
     dst = units.room(entries, t * rows * cols)
     flat = dst.reshape(-1, TILE_ELEMENTS)
@@ -73,17 +74,18 @@ def pool_maker(
     return tiles
 
 
-def _lines(op: PlannedOp, index: Index) -> Index:
-    """Return the index of source tiles, line after line: the tiles of a row, or along r of a column, that become one
-    tile."""
+def _index_by_lines(op: PlannedOp, index: Index) -> Index:
+    """Return the index of source tiles, ordered so that the tiles which become one result tile follow each other: those
+    of a row, for dim r those of a column."""
     grid = index.reshape(op.operands[0].map.shape)
     lines = np.ascontiguousarray(grid.transpose(0, 2, 1) if op.attributes.dim == "r" else grid).reshape(-1)
     lines.flags.writeable = False
     return lines
 
 
-def _maximum_over_z(call: DeviceCall, source: OperandSource, registers: OpRegisters, units: Units) -> Maker:
-    """Return the maker of max(input z, running value), which goes through intermed_df from each step to the next."""
+def _z_maximum_maker(call: DeviceCall, source: OperandSource, registers: OpRegisters, units: Units) -> Maker:
+    """Return the function that makes tiles of the maxima along z. The running maximum goes through intermed_df between
+    slices. Raises UnsupportedError where it cannot be read back."""
     z = call.op.attributes.z
     mode = registers.dst
     if z > 1:

@@ -36,11 +36,11 @@ class ReferenceUnits:
     core: Core
 
     def room(self, *leading: int) -> U32:
-        """Return new memory, see `Units.room`."""
+        """Return new working memory uint32[*leading, 1024] with undefined contents."""
         return np.empty((*leading, TILE_ELEMENTS), np.uint32)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
-        """Return None (see `Units`): the definition has words only."""
+        """Return None: there are no products on halves here, so the caller unpacks to words (see `Units.halves`)."""
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """Unpack by the definition, see `Units.unpack`."""
@@ -103,10 +103,10 @@ class ReferenceUnits:
                 flat[number] = products.tile_matmul(flat[number], a, b, phases, family, mode, self.core)
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
-        """Return None, so that tiles are multiplied (see `Units`): the definition has products only."""
+        """Return None: there are no picks here, so the caller multiplies tiles (see `Units.picker`)."""
 
     def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
-        """Return None, so that tiles are multiplied (see `Units`): the definition has products only."""
+        """Return None: there are no picks here, so the caller multiplies tiles (see `Units.l1_picker`)."""
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         """Compute the maxima by the definition, see `Units.pool`."""
@@ -134,7 +134,7 @@ class ReferenceUnits:
         return packed if out is None else out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Unpack, copy and pack 16-bit floats, see `Units.recode`."""
+        """Copy 16-bit floats to `out` by unpacking, copying to Dst and packing, see `Units.recode`."""
         mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
         image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
         self.pack(image, PackedAs(mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df), out)
@@ -145,7 +145,8 @@ class ReferenceUnits:
 
 
 def tile_of(source: Words, entry: int, position: int) -> U32:
-    """Return uint32[32, 32] of the tile at `position` of an entry of an operand."""
+    """Return uint32[32, 32], the tile at post-TM `position` of an entry of an operand; a pad is a full tile, and a
+    transposed operand's tile is transposed."""
     at = source.index[position]
     if at < 0:
         return np.full((32, 32), source.pad)

@@ -23,8 +23,8 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def bound_function(call: PlannedOp, core: Core, approximate: bool) -> Bound:
-    """Return the function of an sfpu op with the parameters that its attributes give (3.3); `approximate`: the kernel's
-    approximate mode."""
+    """Return the vector unit's function of an sfpu op, with the parameters that its attributes give (DEVICE_NUMERICS
+    3.3). `approximate`: the kernel's approximate mode."""
     attributes = call.attributes
     match call.type:
         case "power":
@@ -44,7 +44,8 @@ class Sfpu(DeviceOp):
     elements are the copied input."""
 
     def maker(self, job: Job) -> Maker:
-        """Return the maker of the function for a run. Raises UnsupportedError for a gradient op or integers."""
+        """Return the function that makes tiles of the op's result. Raises UnsupportedError for a gradient op or
+        integers."""
         job.no_gradient()
         op = job.call.op
         approximate = op.attributes.approximate_mode
@@ -55,8 +56,8 @@ class Sfpu(DeviceOp):
 def sfpu_maker(
     op: PlannedOp, core: Core, source: OperandSource, mode: DstMode, approximate: bool, shape: Shape, units: Units
 ) -> Maker:
-    """Return the maker of a function of `source`, stand-alone or in a fused op. `shape` is that of an entry of the
-    result; `approximate`: the kernel's approximate mode. Raises UnsupportedError for integers."""
+    """Return the function that makes tiles of an sfpu op on `source`, stand-alone or in a fused op. `shape`: that of an
+    entry of the result; `approximate`: the kernel's approximate mode. Raises UnsupportedError for integers."""
     vector = vector_mode(op)
     if mode == "int32":
         raise UnsupportedError(f"op {op.name}: {op.type} of integers is not known on the device")
@@ -65,7 +66,7 @@ def sfpu_maker(
         return lambda start, stop: DstTiles(
             units.function(bound, mode, source.image(units, start, stop), vector=vector), mode
         )
-    words, number = _random_tiles(op.attributes.seed, vector, shape, op.blocking.grid_size, *_order_of(op))
+    words, number = _random_tiles(op.attributes.seed, vector, shape, op.blocking.grid_size, *_ublock_order(op))
 
     def drop_out(start: int, stop: int) -> DstTiles:
         """Compute tiles start..stop from the copied input and the random words of their places."""
@@ -75,8 +76,8 @@ def sfpu_maker(
     return drop_out
 
 
-def _order_of(op: PlannedOp) -> tuple[tuple[int, int], str]:
-    """Return ublock and ublock order, which decide in which order a core goes through its tiles."""
+def _ublock_order(op: PlannedOp) -> tuple[tuple[int, int], str]:
+    """Return ublock dims and ublock order, by which a core orders its tiles."""
     return op.blocking.ublock, op.blocking.ublock_order
 
 

@@ -231,7 +231,7 @@ def test_a_listener_may_read_push_and_pop_but_not_run(net):
 @pytest.mark.filterwarnings("ignore:push to o")
 def test_a_push_to_the_queue_that_the_running_op_fills_loses_nothing(net, monkeypatch):
     """Its memory grows, and moves, while the op writes to it."""
-    monkeypatch.setattr("buda_emu.emulator.memory.store.TileStore._rooms", lambda *given: (given[2],))
+    monkeypatch.setattr("buda_emu.emulator.memory.store.TileStore._room_attempts", lambda *given: (given[2],))
 
     class Pushing(be.Listener):
         def op_start(self, op, *_):
