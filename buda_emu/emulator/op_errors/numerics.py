@@ -61,7 +61,9 @@ class Rendezvous:
         self._failed = False
 
     def meet(self, side: int, key: Key, tiles: Tiles) -> None:
-        """Wait for the other side's tensor of the same key. Raises PartnerFailedError when there will be none."""
+        """Bring a side's tensor to the meeting, wait for the other side's tensor of the same key, and let `look`
+        compare both. Raises PartnerFailedError when the other side has failed, InternalError when it comes to another
+        key or has ended."""
         with self._condition:
             self._check()
             other = self._offers.get(1 - side)
@@ -81,7 +83,7 @@ class Rendezvous:
             self._condition.notify_all()
 
     def leave(self, side: int, *, failed: bool) -> None:
-        """Record that this side sends no more tensors, as its run has ended or `failed`."""
+        """Record that this side brings no more tensors, as its run has ended or `failed`, and wake the other side."""
         with self._condition:
             self._gone.add(side)
             self._failed = self._failed or failed
@@ -107,12 +109,12 @@ class Side(Listener):
 
 def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:
     """Run side 0 (`first`) on a thread of its own and side 1 (`second`) on the caller's, to the end of both; they
-    compare results at `meeting`. Raises the error of a side that failed. Where both failed before they met again it is
-    an interruption, else the error of side 0, the simpler run."""
+    compare results at `meeting`. Raises the error of a side that failed. Where both failed by themselves it is an
+    interruption if one is, else the error of side 0."""
     errors: dict[int, BaseException] = {}
 
     def run(side: int, work: Callable[[], None]) -> None:
-        """Do the work of a side; keep its error, and leave the meeting at the end."""
+        """Do the work of a side, keep its error, and leave the meeting at the end."""
         failed = True
         try:
             work()
@@ -165,12 +167,11 @@ def explain(
     progress: Report = do_nothing,
     **machine: Unpack[Machine],
 ) -> Numerics:
-    """Run these programs, or all, on tensors of `inputs` (a directory, or one .npz file) and on generated
-    ones, and return the errors of their ops.
-
-    `image` is the one that the netlist is of. `parameters` that are not given are as the harness gives them.
-    The memory of `machine` is for both runs together. `workers` analyse ops while both run. Raises what a run and
-    `op_numerics` raise."""
+    """Run these programs, or all, in precisions "device" and "ideal" side by side, and return the errors of their ops.
+    `inputs` is a directory or one .npz file of tensors; others are generated. `image` is the one that the netlist is
+    of. `parameters` that are not given are as the harness gives them. The memory of `machine` is for both runs
+    together. `workers` analyse ops while both run. Raises what a run raises, and HostError for an op `only` that is not
+    there."""
     choice = RunChoice(programs=programs, parameters=parameters or {}, machine=machine, image=image)
     ready = prepare_run(netlist, choice, machines=2, progress=progress)
     feed = ready.feed(inputs, seed)
@@ -203,11 +204,10 @@ def op_numerics(
     progress: Report = do_nothing,
     **machine: Unpack[Machine],
 ) -> tuple[OpNumerics, ...]:
-    """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes, and return the errors of
-    their ops.
-
-    `counted` is the selection; `workers` take all numbers of an op for elements. `machine` is how each run computes.
-    Raises HostError for an op that is not there, and what a run raises."""
+    """Run the programs in precisions "device" and "ideal" side by side on the inputs that `fill` pushes into a machine,
+    and return the errors of their ops in the order of their first run. `counted` is the selection of ops and elements;
+    with `workers`, all numbers of an op count as elements in its analysis. `machine` has the options of each of both
+    machines. Raises HostError for an op that is not there, and what a run raises."""
     if counted.only is not None and counted.only not in netlist.ops:
         names = {op.name for op in netlist.ops.values()}
         hint = hint_in_parentheses(counted.only, names)
@@ -244,8 +244,9 @@ def op_numerics(
 
 
 def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlist, workers: Workers) -> None:
-    """Run both sides on a thread that waits while the workers have enough to do, two ops for each, and give their
-    findings to the analysis `looking`."""
+    """Call `run`, which runs both sides, on a thread of its own, while the workers analyse the ops that it sends; it
+    waits while they have two ops each to do. Gives their findings to the analysis `looking`. Raises what `run` or a
+    worker raises."""
     looking.sent = sent = Queue[OpTask | None](2 * workers.count)
     failed: list[BaseException] = []
     names: list[str] = []
@@ -260,7 +261,7 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
             sent.put(None)
 
     def items() -> Iterator[OpTask]:
-        """Yield the tasks as the runs send them, and note their ops."""
+        """Yield the tasks as the runs send them, and record their ops' names."""
         while (task := sent.get()) is not None:
             names.append(task[0])
             yield task
@@ -283,8 +284,8 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
 
 
 def analyse_op_job(netlist: Netlist, report: SendKernel = do_nothing) -> Callable[[OpTask], OpFindings]:
-    """Return the work of `numerics` on workers, a function that analyses one op. `report` gets the kernels that it
-    compiles."""
+    """Return a function that analyses one op, the work of a worker process. `report` gets the kernels that it compiles,
+    so that other processes need not."""
     looking = _Analysis(netlist, _ALL, serial, do_nothing)
 
     def work(task: OpTask) -> OpFindings:
@@ -331,21 +332,23 @@ class _Analysis:
         self._values: dict[str, Tiles] = {}
 
     def epoch(self, graphs: tuple[str, ...]) -> None:
-        """Begin another temporal graph: forget the tensors of the one before it."""
+        """Begin another temporal graph: forget the tensors of the one before, and note which of its ops are to be
+        analysed."""
         self._values.clear()
         ops = chain.from_iterable(self._netlist.graphs[graph].ops for graph in graphs)
         names = {op.name for op in ops if self._counted.takes(op.name)}
         self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
-        """Keep the first input of a tensor of the ideal run, the queue or op `name`, while ops of the epoch may need
-        it."""
+        """Keep the first input's tensor of the queue or op `name` in the ideal run, if ops of the epoch are still to be
+        analysed."""
         if self._open:
             self._values[name] = tiles[:1].copy()
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Add both sides of one result to the totals, and analyse the op when it is seen for the first time
-        (`Rendezvous`)."""
+        """Add the error of an op's result to its totals, and analyse the op when it is seen for the first time.
+        `expected` is the result in the ideal run, `observed` that in the device run. Raises PartnerFailedError once
+        nobody waits for results."""
         if self.stopped:
             raise PartnerFailedError
         op = self._netlist.ops[key[1]]
@@ -355,16 +358,16 @@ class _Analysis:
             self._totals[op.name].add(expected, observed)
             if op.name in self._open:
                 self._progress(Activity(f"op {op.name}", "ops", len(self.parts), self._op_count))
-                self._analyse(op, expected[:1], self._operands(op))
+                self._analyse(op, expected[:1], self._ideal_operands(op))
                 self._open.discard(op.name)
                 if not self._open:
                     self._values.clear()
         self.keep(op.name, expected)
 
     def _analyse(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
-        """Record the findings about an op by itself; where there are workers, send one of them copies of the tensors,
-        and record that its findings are pending. `expected` is the op's result in the ideal run, `ideal` the operands
-        that it had there, None if one of them was not kept."""
+        """Analyse an op by itself, and record the findings; where there are workers, send it to them and record that
+        its findings are pending. `expected` is the op's result in the ideal run, `ideal` the operands that it had
+        there, None if one of them was not kept."""
         if self.sent is None:
             self.parts[op.name] = self.analyse_alone(op, expected, ideal)
             return
@@ -376,7 +379,7 @@ class _Analysis:
         self.parts[op.name] = _PENDING
 
     def results(self) -> tuple[OpNumerics, ...]:
-        """Return the errors of all ops in the order of their first run."""
+        """Return the errors and findings of all ops, in the order of their first run."""
         owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
         results: list[OpNumerics] = []
         for index, (name, total) in enumerate(self._totals.items()):
@@ -404,15 +407,16 @@ class _Analysis:
         return tuple(results)
 
     def _operand_error(self, op: Op) -> float | None:
-        """Return the largest error among the operands of an op that other ops computed, None where there is none."""
+        """Return the largest relative error among the operands of an op that other ops computed, None where there is
+        none."""
         queues = self._netlist.queues
         makers = {queues[name].input if name in queues else name for name in op.inputs}
         errors = [self._totals[name].result().rms for name in makers if name in self._totals]
         return max((error for error in errors if error is not None), default=None)
 
-    def _operands(self, op: Op) -> list[Ideal] | None:
-        """Return the operands of an op in the ideal run; None where one is not available."""
-        operands = [self._operand(name) for name in op.inputs]
+    def _ideal_operands(self, op: Op) -> list[Ideal] | None:
+        """Return the operands that an op had in the ideal run; None where one of them was not kept."""
+        operands = [self._ideal_operand(name) for name in op.inputs]
         available = [operand for operand in operands if operand is not None]
         if len(available) == len(operands):
             return available
@@ -422,7 +426,7 @@ class _Analysis:
         """Analyse an op by itself on the operands that it had in the ideal run, None if one of them was not kept.
 
         `expected`, float32[1, tiles, 1024], is its result in that run."""
-        step = self._step(op)
+        step = self._planned_step(op)
         call = step.device
         assert call is not None
         if ideal is None:
@@ -441,9 +445,9 @@ class _Analysis:
             elements=self._counted.elements(op.name),
         ).parts()
 
-    def _operand(self, name: str) -> Ideal | None:
-        """Return a queue's tensor that was read, or else the result of the op that feeds it; None where neither was
-        kept."""
+    def _ideal_operand(self, name: str) -> Ideal | None:
+        """Return the tensor of a queue or op in the ideal run, for a queue that was not read the result of the op that
+        feeds it; None where neither was kept."""
         tiles = self._values.get(name)
         queue = self._netlist.queues.get(name)
         if tiles is None and queue is not None:
@@ -452,8 +456,8 @@ class _Analysis:
             return None
         return Ideal(tiles, queue is not None and queue.host_fed)
 
-    def _step(self, op: Op) -> Run:
-        """Return the op as planned for the device."""
+    def _planned_step(self, op: Op) -> Run:
+        """Return the op as planned for precision "device". Raises UnsupportedError, ProgramError."""
         if op.name not in self._steps:
             netlist = self._netlist
             labels = {queue.name: queue.df for queue in netlist.queues.values()}

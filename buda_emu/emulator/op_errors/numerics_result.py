@@ -82,7 +82,7 @@ class OpNumerics:
 
 
 def own_error(op: OpNumerics) -> float:
-    """Return the relative error of the op by itself, 0 where there is none."""
+    """Return the relative rms error of the op by itself on ideal operands; 0 where it is not known."""
     if op.local is not None:
         return op.local.rms or 0.0
     return 0.0
@@ -96,8 +96,8 @@ _INHERENT: Final[dict[str, str]] = {
 
 
 def inherent_cause(op: OpNumerics) -> str:
-    """Return a description of the cause of an op's own error if the error is inherent, else "". An inherent error is
-    worth repairing, but its cause does not depend on formats or fidelity, and no change that was tried halves it."""
+    """Return a description of the cause of an op's own error where no field of a netlist could remove it, else "". Such
+    an error is worth repairing, but comes from the vector unit, and no change that was tried halves it."""
     if op.repair is not None or own_error(op) < WORTH_REPAIRING:
         return ""
     return _INHERENT.get(op.cause, "")

@@ -43,7 +43,7 @@ class Moments:
     product: float = 0.0
 
     def add(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
-        """Add a block of finite pairs."""
+        """Add a block of pairs (a[i], b[i]), which must be finite; nothing for an empty block."""
         count = a.size
         if not count:
             return
@@ -70,7 +70,8 @@ class Moments:
         self.count = total
 
     def pcc(self) -> float | None:
-        """Return Pearson's correlation; 1 for two equal constants, None where a side is constant and they differ."""
+        """Return Pearson's correlation; 1 for two equal constants, None without pairs, and where a side is constant and
+        they differ."""
         if not self.count:
             return None
         scale = (self.square_a * self.square_b) ** 0.5
@@ -98,7 +99,7 @@ class ErrorSum:
         if elements is None:
             self._part = part
         else:
-            self._part = _common(part, elements)
+            self._part = _elements_in(part, elements)
         self._tile_dim = op.blocking.tile_dim
         self._raw = is_raw(op.out_df)
         self._square = self._error_square = self._largest = 0.0
@@ -107,8 +108,8 @@ class ErrorSum:
 
     def add(self, expected: Tiles, observed: Tiles) -> None:
         """Add the expected and the observed tiles of a block, float32[..., 1024] each."""
-        a = self._numbers(expected)
-        b = self._numbers(observed)
+        a = self._compared_elements(expected)
+        b = self._compared_elements(observed)
         finite = np.isfinite(a) & np.isfinite(b)
         self._not_finite += int(np.count_nonzero(~finite & (a != b) & ~(np.isnan(a) & np.isnan(b))))
         finite &= ~_are_infinite(a, b)
@@ -121,8 +122,8 @@ class ErrorSum:
             self._largest = max(self._largest, float(np.abs(error).max()))
             self._moments.add(a, b)
 
-    def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
-        """Return the elements to compare, without padding, as float64; raw words as integers."""
+    def _compared_elements(self, tiles: Tiles) -> NDArray[np.float64]:
+        """Return the elements of a block that are compared, without padding, as float64; raw words as integers."""
         height, width = self._tile_dim
         if self._raw:
             values = np.ascontiguousarray(tiles).view(np.uint32)
@@ -135,8 +136,7 @@ class ErrorSum:
         return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
 
     def result(self) -> OpError:
-        """Return the error over all blocks that were added: rms, PCC, largest error, elements that are not finite, and
-        spread."""
+        """Return the error over all blocks added so far."""
         rms = None if self._error_square else 0.0
         spread = None
         if self._square:
@@ -148,13 +148,13 @@ class ErrorSum:
 
 
 def _are_infinite(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return where both values are numbers that stand for the same infinity, as those beside the elements of a maximum
-    do. Beside them the elements, and their errors, are nothing."""
+    """Return a mask of the pairs in which both values stand for the same infinity, being so large, as beside the
+    elements of a maximum. Beside them ordinary elements, and their errors, would vanish, so they are not counted."""
     return (np.minimum(a, b) >= INFINITE) | (np.maximum(a, b) <= -INFINITE)
 
 
-def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
-    """Return the elements that are also in `part`, all where that is None."""
+def _elements_in(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
+    """Return the mask of elements, restricted to `part` (bool[1024]) of each tile where that is not None."""
     return elements if part is None else elements & part
 
 
@@ -184,10 +184,11 @@ class OpAnalysis:
     elements: Elements | None = None
 
     def parts(self) -> OpFindings:
-        """Return the error as it stands, without each cause, and with the cheapest good change."""
+        """Run the op as it stands, without each cause of error, and with changes, and return the findings. Where it
+        cannot run by itself, these have only a note with the reason."""
         units = WatchingUnits(self.call.core)
         try:
-            local = self._error(self.call, units)
+            local = self._measure_error(self.call, units)
         except (UnsupportedError, ProgramError) as error:
             return OpFindings(self.call.dfs, note=str(error))
         without: dict[Cause, float | None] = dict.fromkeys(CAUSES)
@@ -195,7 +196,7 @@ class OpAnalysis:
         repair = None
         if local.rms:
             causes = list(switches(self.call, units.used))
-            without.update({switch.cause: self._without((switch,)) for switch in causes})
+            without.update({switch.cause: self._error_without((switch,)) for switch in causes})
             cause = self._main_cause(local.rms, causes, without)
             repair = None
             if local.rms >= WORTH_REPAIRING:
@@ -217,29 +218,30 @@ class OpAnalysis:
             beyond=beyond,
         )
 
-    def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
-        """Return the error of the op run as `call` on these units, on ideal operands. Of each tile only `part`,
-        bool[1024], counts where it is given."""
+    def _measure_error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
+        """Run the op as `call` on these units and ideal operands, and return its error. Of each tile only `part`,
+        bool[1024], counts where it is given. Raises UnsupportedError, ProgramError."""
         total = ErrorSum(self.op, part, self.elements)
         total.add(self.expected, compute_op(call, self.ideal, units, self.parallel))
         return total.result()
 
-    def _rms(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> float | None:
-        """Return the relative rms of `_error`, None where the op does not run so or the ideal values are all zero."""
+    def _rms_or_none(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> float | None:
+        """Return the relative rms error of the op run as `call`, None where it cannot run or the ideal values are all
+        zero."""
         try:
-            return self._error(call, units, part).rms
+            return self._measure_error(call, units, part).rms
         except (UnsupportedError, ProgramError):
             return None
 
-    def _without(self, chosen: Sequence[Switch]) -> float | None:
-        """Return the relative rms that is left without the causes of the chosen switches, None where the op does not
-        run so."""
+    def _error_without(self, chosen: Sequence[Switch]) -> float | None:
+        """Return the relative rms error that is left with the causes of the chosen switches off, None where the op
+        cannot run so."""
         part = next((switch.part for switch in chosen if switch.part is not None), None)
-        return self._rms(*switch_off(self.call, chosen), part)
+        return self._rms_or_none(*switch_off(self.call, chosen), part)
 
     def _main_cause(self, error: float, causes: Sequence[Switch], without: Mapping[Cause, float | None]) -> str:
-        """Return the cause without which the least error is left. Where none makes a difference by itself, all are
-        switched off, and those that are not needed switched on again, first the ones that help least."""
+        """Return the cause without which the least error is left. Where none makes a difference by itself, return the
+        fewest that do together, joined by "+"; "" where none do, or the error is too small to search on."""
         single = [(rms, switch) for switch in causes if (rms := without[switch.cause]) is not None]
         if not single:
             return ""
@@ -252,23 +254,23 @@ class OpAnalysis:
         return "+".join(cause for cause in CAUSES if any(switch.cause == cause for switch in chosen))
 
     def _fewest_causes(self, switches_by_error: Sequence[Switch], limit: float) -> Sequence[Switch]:
-        """Return the fewest switches that together leave no more than `limit` of error, empty where all leave more.
-        The switches that help least, last in the sequence, are left out first."""
+        """Return the fewest switches that together leave no more than `limit` of error, empty where even all leave
+        more. `switches_by_error` has those that help most first; the last are left out first."""
         chosen = list(switches_by_error)
-        error = self._without(chosen)
+        error = self._error_without(chosen)
         if error is None or error > limit:
             return ()
         for switch in reversed(switches_by_error):
             fewer = [candidate for candidate in chosen if candidate is not switch]
-            error = self._without(fewer) if fewer else None
+            error = self._error_without(fewer) if fewer else None
             if error is not None and error <= limit:
                 chosen = fewer
         return chosen
 
     def _find_repair(self, error: float, used: set[str]) -> Repair | None:
-        """Return one change that halves the error, the cheapest of the good ones, or several that do together; None
-        where nothing does. Where no change halves it, the best one is applied and the search goes on from there.
-        `used`: the lossy units that the op uses."""
+        """Return one change that halves the error, the cheapest of those about as good as the best, or several that do
+        so together; None where nothing does. While no change halves it, the best one is applied and the search goes on
+        from there. `used`: names of lossy units that the op uses."""
         changes_so_far: list[VariantChange] = []
         call = self.call
         current_error = error
@@ -288,8 +290,9 @@ class OpAnalysis:
     def _combine_changes(
         self, error: float, tried: Sequence[VariantChange], changes_so_far: Sequence[VariantChange], used: set[str]
     ) -> Repair | None:
-        """Apply the widest value that each field can have, all at once, then return as few of these changes as suffice;
-        the dearest are left out first."""
+        """Apply the widest value of each field at once, and return as few of these changes as halve the error; None
+        where even all do not. The dearest are left out first. `tried`, `changes_so_far`: the changes that name the
+        fields."""
         fields = [*dict.fromkeys(change.field for change in (*changes_so_far, *tried))]
         chosen = self._widest_changes(fields, used)
         if (current_error := self._error_after(chosen)) is None or current_error > error / 2:
@@ -302,8 +305,8 @@ class OpAnalysis:
         return _repair_record(chosen, self._error_after(chosen) or current_error)
 
     def _widest_changes(self, fields: Sequence[str], used: set[str]) -> list[VariantChange]:
-        """Change these fields one after the other, each to the last of its changes, which goes furthest. `used`: the
-        lossy units that the op uses."""
+        """Return a change for each of these fields to the widest value it can have, each made to the op after those
+        before it. `used`: names of lossy units that the op uses."""
         chosen: list[VariantChange] = []
         for name in fields:
             call = chosen[-1].call if chosen else self.call
@@ -312,17 +315,17 @@ class OpAnalysis:
         return chosen
 
     def _error_after(self, chosen: Sequence[VariantChange]) -> float | None:
-        """Return the error with the chosen changes, each made to the result of the one before; None without changes or
-        where the op does not run."""
+        """Return the relative rms error after the chosen changes, of which each includes those before it; None without
+        changes, or where the op cannot run so."""
         if chosen:
-            return self._rms(chosen[-1].call, KernelUnits(self.call.core))
+            return self._rms_or_none(chosen[-1].call, KernelUnits(self.call.core))
         return None
 
     def _try_changes(self, call: DeviceCall, used: set[str]) -> list[tuple[VariantChange, float]]:
-        """Return the changes of the op that can be run, each with the error that it leaves. `used`: the lossy units
-        that the op uses."""
+        """Return the single changes of the op that can be run, each with the error that it leaves. `used`: names of
+        lossy units that the op uses."""
         units = KernelUnits(call.core)
-        candidates = ((change, self._rms(change.call, units)) for change in changes(call, used))
+        candidates = ((change, self._rms_or_none(change.call, units)) for change in changes(call, used))
         return [(change, error) for change, error in candidates if error is not None]
 
 

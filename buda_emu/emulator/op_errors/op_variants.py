@@ -83,18 +83,18 @@ class WatchingUnits(KernelUnits):
     used: set[str] = field(default_factory=set[str], compare=False)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """Record that the fidelity matters, and multiply."""
+        """Multiply as the kernels do, and record that the math fidelity matters."""
         self.used.add("fidelity")
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """Record that the fidelity matters, and multiply."""
+        """Multiply as the kernels do, and record that the math fidelity matters."""
         self.used.add("fidelity")
         KernelUnits.matmul(self, dst, items, block)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """Record that a function was used of which there is an exact one, and compute it."""
-        if _is_exact(bound, mode):
+        """Compute a vector function as the kernels do, and record it if an exact form of it is known."""
+        if _has_exact_function(bound, mode):
             self.used.add("sfpu")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
 
@@ -109,7 +109,7 @@ class ExactFunctions(KernelUnits):
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         """Compute the function as in precision "ideal" and round it once to the mode of Dst; one without an exact form
         by the kernel."""
-        if not _is_exact(bound, mode):
+        if not _has_exact_function(bound, mode):
             return KernelUnits.function(self, bound, mode, *images, vector=vector)
         image = np.ascontiguousarray(images[0]).reshape(-1, TILE_ELEMENTS)
         values = load(image, mode).view(np.float32)[np.newaxis]
@@ -122,7 +122,7 @@ class ExactFunctions(KernelUnits):
         run_in_place(replace(self.op, attributes=attributes), name, Region(32, 32), values, serial)
         df = {"bf16": "Float16_b", "fp16": "Float16"}.get(mode)
         if df:
-            result = _pack(values[0], df, self).datums.astype(np.uint32)
+            result = _pack_from_fp32(values[0], df, self).datums.astype(np.uint32)
         else:
             result = values[0].view(np.uint32)
         return np.where(touched_mask(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
@@ -136,11 +136,11 @@ class Ideal:
     by_host: bool
 
     def round_to(self, df: str, units: KernelUnits) -> Bits:
-        """Return the operand in a format: encoded by the host, which truncates scalars (FORMATS 3), or as a packer
-        rounds (4)."""
+        """Return the operand in a format: encoded as the host does for an operand from the host, for integers and raw
+        words (FORMATS 3), else rounded as a packer does (DEVICE_NUMERICS 4)."""
         if self.by_host or is_integer(df) or is_raw(df):
             return Bits.encode(df, self.values)
-        return _pack(self.values, df, units)
+        return _pack_from_fp32(self.values, df, units)
 
 
 def compute_op(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, parallel: Parallel) -> Tiles:
@@ -167,8 +167,8 @@ class Switch:
 
 
 def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
-    """Yield a switch for each cause of error that the op can have. `used` are the units that `WatchingUnits` recorded
-    for it."""
+    """Yield a switch for each cause of error that the op can have; none for an op on integers. `used` are the names
+    that `WatchingUnits` recorded for it."""
     registers = device_op(call.op.type).registers(call)
     op = call.op
     if registers.integer or is_raw(op.out_df):
@@ -181,7 +181,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
     if registers.dst != "fp32":
         yield Switch("dest")
     if op.has("keeps sums"):
-        yield Switch("spills", {"intermed_df": "Float32", "attributes": _in_one_block(op)})
+        yield Switch("spills", {"intermed_df": "Float32", "attributes": _attributes_in_one_block(op)})
     if "sfpu" in used:
         yield Switch("sfpu", exact=True)
     part = _vector_part(op)
@@ -192,7 +192,8 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
 
 
 def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
-    """Return the op and the kernels without the causes of all chosen switches."""
+    """Return the op and the units that compute it without the causes of all chosen switches. `part` of a switch is for
+    the caller, who compares results."""
     fields: dict[str, Any] = {}
     for switch in chosen:
         fields.update(switch.fields)
@@ -208,7 +209,8 @@ def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, 
 
 
 def largest(call: DeviceCall) -> float:
-    """Return the largest magnitude that the output's format, or a Dst of fp16, can hold."""
+    """Return the largest magnitude that the op's result can have in the output's format and its Dst; infinity where
+    that is of no concern."""
     out = FORMATS[call.op.out_df]
     if is_integer(out.name) or is_raw(out.name):
         return _LARGEST.get(out.name, np.inf)
@@ -219,8 +221,8 @@ def largest(call: DeviceCall) -> float:
 
 
 def changes(call: DeviceCall, used: set[str]) -> Iterator[VariantChange]:
-    """Yield changes that a netlist could have, the cheapest first: cycles of one unit, then room on the core, then data
-    that is moved. `used` are the units that `WatchingUnits` recorded for the op."""
+    """Yield changes of the op that a netlist could make, the cheapest first: those that cost cycles of one unit, then
+    room on the core, then data moved. `used` are the names that `WatchingUnits` recorded for the op."""
     op = call.op
     if "sfpu" in used and op.attributes.approximate_mode:
         exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
@@ -247,7 +249,7 @@ def _change_field(call: DeviceCall, name: str, new_value: str, **fields: Any) ->
 
 
 def _operand_changes(call: DeviceCall) -> Iterator[VariantChange]:
-    """Yield changes of the operands' formats, each to one wider format where that is wider."""
+    """Yield, for each wider format that an operand could have, a change of all operands to it for which it is wider."""
     formats: dict[str, None] = {}
     for label in call.dfs:
         formats.update(dict.fromkeys(_WIDER.get(label, ())))
@@ -260,8 +262,8 @@ def _operand_changes(call: DeviceCall) -> Iterator[VariantChange]:
 
 
 def _vector_part(op: PlannedOp) -> NDArray[np.bool_] | None:
-    """Return the part of a tile that vector modes compute, None for all of it. The chip leaves the rest as it is, where
-    the reference has zeros (3.2); a matmul's gelu keeps the rest in the reference too."""
+    """Return a mask of the part of a tile, bool[1024], that the op's vector modes compute, None for all of it. The chip
+    leaves the rest as it is, where the reference has zeros (DEVICE_NUMERICS 3.2)."""
     if op.has("sub-ops"):
         calls = [step.call for step in fused_plan(op).steps]
     else:
@@ -272,30 +274,30 @@ def _vector_part(op: PlannedOp) -> NDArray[np.bool_] | None:
 
 
 def _widest(register: str) -> str:
-    """Return the register format of the same family that keeps most bits."""
+    """Return the register format of the same exponent family that keeps most bits; formats without a family stay."""
     family = REGISTERS.get(register)
     if family:
         return {"b": "Tf32", "a": "Float16"}.get(family, register)
     return register
 
 
-def _in_one_block(op: PlannedOp) -> Attributes:
-    """Return the attributes of a dense product without a spill between its blocks. The encoding of a sparse product
-    depends on its blocks, so its attributes stay."""
+def _attributes_in_one_block(op: PlannedOp) -> Attributes:
+    """Return the attributes of a dense product with its inner dimension in one block, which has no spills. Those of
+    other ops and of a sparse product, whose encoding depends on its blocks, stay."""
     if op.type != "matmul" or op.attributes.identity:
         return op.attributes
     inner = op.operands[0].map.shape[2]
     return replace(op.attributes, m_k=1, u_kt=inner)
 
 
-def _is_exact(bound: Bound, mode: DstMode) -> bool:
-    """Return whether precision "ideal" has the bound function, with operands that are floats."""
+def _has_exact_function(bound: Bound, mode: DstMode) -> bool:
+    """Return whether precision "ideal" has the vector function, on floats, so that its exact values can be computed."""
     name = bound.function.name
     return name in SFPU_TYPES and name != "dropout" and mode != "int32" and bound.function.reads == (None,)
 
 
-def _pack(values: Tiles, df: str, units: KernelUnits) -> Bits:
-    """Round float32[..., 1024] as the packer does from an fp32 Dst."""
+def _pack_from_fp32(values: Tiles, df: str, units: KernelUnits) -> Bits:
+    """Return float32[..., 1024] in a format, rounded as the packer does from an fp32 Dst."""
     image = np.ascontiguousarray(values).view(np.uint32).reshape(-1, TILE_ELEMENTS)
     bits = pack_tiles(units, DstTiles(image, "fp32"), df)
     if bits.exponents is None:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 def implementation(type: str) -> "Implementation":
-    """Return the behaviour of an op type. Raises UnsupportedError for an unknown word, or one that the reference
-    refuses."""
+    """Return the behaviour of an op type; its module is imported at the first request. Raises UnsupportedError for an
+    unknown word, or one that the reference refuses."""
     from buda_emu.emulator.ops.base import OPS
 
     return OPS[type]

@@ -36,7 +36,8 @@ class Registry(Generic[T]):
         self._found: dict[str, T] = {}  # filled as modules are imported, read-only afterwards
 
     def implements(self, *types: str) -> Callable[[type[T]], type[T]]:
-        """Return a class decorator: an instance of the class becomes the implementation of these op types."""
+        """Return a class decorator that makes an instance of the class the implementation of these op types. Raises
+        InternalError for a type that has one already."""
 
         def register(cls: type[T]) -> type[T]:
             """Make an instance of the class the implementation of the types. Raises InternalError for a type that has
@@ -51,7 +52,8 @@ class Registry(Generic[T]):
         return register
 
     def __getitem__(self, type: str) -> T:
-        """Return the implementation. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
+        """Return the implementation of an op type, whose module is imported at the first request. Raises
+        UnsupportedError for an unknown word, or one that the reference refuses."""
         instance = self._found.get(type)
         if instance is not None:
             return instance
@@ -80,7 +82,7 @@ class Parallel(Protocol):
 
 
 def serial(kernel: Callable[..., Any], items: int, *args: Any) -> None:
-    """Run all items on the calling thread; the `Parallel` of one thread."""
+    """Run the kernel once on all items, on the calling thread: a `Parallel` without threads."""
     kernel(0, items, *args)
 
 
@@ -142,7 +144,8 @@ class Implementation(Protocol):
         ...
 
     def label(self, call: PlannedOp) -> str:
-        """Return the format label of the result (OPS 3.1), before step 9. By default it is that of operand 0."""
+        """Return the format label of the result before its output conversion (OPS 3.1, 3 step 9). By default it is that
+        of operand 0."""
         return call.operands[0].label
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
@@ -163,7 +166,8 @@ implements = OPS.implements
 
 
 def __getattr__(name: str) -> Any:
-    """Return the class that packages of ops import as `OpCall`, its name before 1.0, with a DeprecationWarning."""
+    """Return PlannedOp for its name before 1.0, `OpCall`, which packages of ops may still import, and warn with
+    DeprecationWarning. Raises AttributeError for any other name."""
     if name != "OpCall":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     text = f"{__name__}.OpCall is now PlannedOp; the old name goes in {REMOVED_IN}"

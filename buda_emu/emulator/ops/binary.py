@@ -68,12 +68,12 @@ class Binary(Implementation):
         return require_same_shape(call)
 
     def compute(self, call: PlannedOp, a: Tiles, b: Tiles) -> Tiles:
-        """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
+        """Return the function of both operands, which are arranged already: float32[w, t, R, C, 32, 32]."""
         return _REFERENCES[call.type](a, b)
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
-        """Compute the result by the definition in numpy, element by element on arranged operands; blank what its tiles
-        lack."""
+        """Compute the result by the definition in numpy, element by element on arranged operands, and multiply what
+        lies outside the tile dims by 0."""
         with np.errstate(all="ignore"):
             result = self.compute(call, arrange_tiles(call, 0, inputs[0]), arrange_tiles(call, 1, inputs[1]))
         return blank(result, unblanked_dims(call))
@@ -85,8 +85,8 @@ class Binary(Implementation):
     def run_relu(
         self, call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
-        """Compute the op, then `relu` if it is not None, in one kernel; returns True, as one kernel can always do
-        both."""
+        """Compute the op, then `relu` if it is not None, in one kernel. Returns True: the caller need not apply
+        relu."""
         fixed: _Fixed | None = call.fixed.get("binary")
         if fixed is None or fixed.relu != relu:
             fixed = call.fixed["binary"] = _fixed_arguments(call, relu)
@@ -120,7 +120,7 @@ class Quantization(Binary):
     that of `multiply`."""
 
     def compute(self, call: PlannedOp, a: Tiles, b: Tiles) -> Tiles:
-        """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
+        """Return the function of both operands, which are arranged already: float32[w, t, R, C, 32, 32]."""
         zero_point = np.float32(call.attributes.zero_point)
         if call.type == "dequantization":
             return multiply(a + -zero_point, b)

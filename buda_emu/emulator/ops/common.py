@@ -45,15 +45,16 @@ def unblanked_dims(call: PlannedOp) -> tuple[int, int]:
 
 
 def passes_on(call: PlannedOp) -> bool:
-    """Return whether the op's result is the tensor that it reads, every tile in its place and unchanged: it need not be
-    computed."""
+    """Return whether the op's result is the very tensor that it reads, so that a plan can leave the op out: a copy that
+    moves no tile, transposes and blanks nothing."""
     if call.transpose or not call.has("copies"):
         return False
     return call.operands[0].map.is_identity and unblanked_dims(call) == FULL_TILE
 
 
 def blank(tiles: Tiles, dims: tuple[int, int]) -> Tiles:
-    """Multiply what lies outside `dims` of float32[..., 32, 32] by 0: NaN stays, -x becomes -0 (OPS 6)."""
+    """Multiply the elements outside `dims` (rows, columns) of float32[..., 32, 32] by 0, as the reference does: NaN
+    stays, -x becomes -0 (OPS 6)."""
     if dims == FULL_TILE:
         return tiles
     inside = np.zeros((32, 32), np.bool_)
@@ -63,8 +64,8 @@ def blank(tiles: Tiles, dims: tuple[int, int]) -> Tiles:
 
 
 def arrangement(call: PlannedOp, index: int) -> int:
-    """Return the code of the in-tile move of operand `index`: the in-tile transpose flag is for operand 0 (OPS 7.4),
-    other moves are tile broadcasts."""
+    """Return the kernel's code for the move inside the tiles of operand `index`: a transpose where the op's flag asks
+    for it, which is for operand 0 only (OPS 7.4), else the tile broadcast, or none."""
     if call.transpose and index == 0:
         return tile_memory.TRANSPOSE
     return TILE_BROADCASTS[call.operands[index].tile_broadcast]
@@ -93,7 +94,7 @@ _WITHOUT_RELU: Final = NO_RELU, np.float32(0)
 
 
 def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
-    """Return relu in the form of the kernels: a code, and the threshold."""
+    """Return relu in the form of the kernels, a code and the threshold; for None the code that changes nothing."""
     if relu is None:
         return _WITHOUT_RELU
     mode, threshold = relu

@@ -26,18 +26,20 @@ class Part(NamedTuple):
 
 
 def is_tile_wise(plan: FusedPlan) -> bool:
-    """Return whether tile n of every buffer and of the result is made from tiles n of the operands alone."""
+    """Return whether tile n of every buffer and of the result is made from the tiles n of the operands alone, so that
+    parts of an entry can be computed one by one."""
     return all(step.shape == plan.shape and _is_tile_wise(step) for step in plan.steps)
 
 
 def fused_parts(call: PlannedOp, tiles: int) -> tuple[Part, ...]:
-    """Cut a tile-wise fused op into parts of at most `tiles` tiles of an entry; () if the op is not tile-wise."""
-    return _parts(SameCall(call), tiles)
+    """Cut a fused op that works tile by tile into parts of at most `tiles` tiles of an entry, so that its temporaries
+    stay in the caches; () if the op does not."""
+    return _cut_parts(SameCall(call), tiles)
 
 
 @lru_cache(maxsize=256)
-def _parts(key: SameCall, tiles: int) -> tuple[Part, ...]:
-    """Cut the fused op as `fused_parts` does, remembered by call."""
+def _cut_parts(key: SameCall, tiles: int) -> tuple[Part, ...]:
+    """Cut the fused op as `fused_parts` does; remembered for each call object."""
     plan = fused_plan(key.call)
     if not is_tile_wise(plan):
         return ()
@@ -56,7 +58,7 @@ def _is_tile_wise(step: PlannedSubOp) -> bool:
 
 
 def _plan_of_part(plan: FusedPlan, tiles: slice) -> FusedPlan:
-    """Return the plan that computes only these tiles of an entry, as a tensor of one row."""
+    """Return the plan that computes only these tiles of an entry, as a tensor of shape (1, 1, number of tiles)."""
     shape = (1, 1, tiles.stop - tiles.start)
     return replace(plan, steps=tuple(_step_of_part(step, tiles, shape) for step in plan.steps), shape=shape)
 
@@ -87,11 +89,12 @@ class Fused:
     output."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return the shape of the last sub-op's result with output `output`."""
+        """Return the shape of the content of `output`, (t, R, C) in tiles. Raises ProgramError where the reference
+        aborts."""
         return fused_plan(call).shape
 
     def label(self, call: PlannedOp) -> str:
-        """Return the label that the rules of OPS 3.1 and the conversions of OPS 8.1 leave on the result."""
+        """Return the format label of the content of `output` (OPS 3.1, 8.1)."""
         return fused_plan(call).label
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
@@ -119,7 +122,8 @@ class Fused:
         return buffers[OUTPUT]
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """Run the kernels of the sub-ops; see `buda_emu.emulator.ops.base`."""
+        """Compute the result by the kernels of the sub-ops: part by part where the op works tile by tile, else on whole
+        entries."""
         parts = fused_parts(call, PART_TILES)
         if len(parts) > 1:
             parallel(_run_parts, out.shape[0] * len(parts), out, inputs, parts)
@@ -128,8 +132,8 @@ class Fused:
 
 
 def apply_broadcasts(tiles: Tiles, tms: Sequence[Tm]) -> Tiles:
-    """Apply the broadcasts of a sub-op's input to float32[w, t, R, C, 32, 32] (OPS 7); the sub-op applies
-    tile_broadcast."""
+    """Return float32[w, t, R, C, 32, 32] after the broadcasts among a sub-op's TMs (OPS 7); its tile_broadcast, which
+    the sub-op applies, is passed over."""
     for tm in tms:
         if tm.name == "broadcast":
             factors = [1] * tiles.ndim
@@ -158,12 +162,12 @@ class _Pool:
 
 
 def _run_groups(out: Tiles, inputs: Sequence[Tiles], plan: FusedPlan, parallel: Parallel) -> None:
-    """Run all entries of `out`, about GROUP_TILES tiles of them at a time."""
+    """Run the plan for all entries of `out`, as many of them together as have about GROUP_TILES tiles."""
     together = min(max(1, GROUP_TILES // out.shape[1]), len(out))
     pool = _Pool(together)
     for begin in range(0, len(out), together):
         entries = slice(begin, begin + together)
-        _run_plan(plan, [_entries(source, entries) for source in inputs], out[entries], pool, parallel)
+        _run_plan(plan, [_select_entries(source, entries) for source in inputs], out[entries], pool, parallel)
 
 
 def _run_parts(start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts: Sequence[Part]) -> None:
@@ -172,18 +176,18 @@ def _run_parts(start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts
     for number_of_part in range(start, stop):
         entry, number = divmod(number_of_part, len(parts))
         entries = slice(entry, entry + 1)
-        sources = [_entries(source, entries) for source in inputs]
+        sources = [_select_entries(source, entries) for source in inputs]
         _run_plan(parts[number].plan, sources, out[entries, parts[number].tiles], pool, serial)
 
 
-def _entries(source: Tiles, entries: slice) -> Tiles:
-    """Return these entries of a source; a source of a single entry, which is the same for all inputs, stays whole."""
+def _select_entries(source: Tiles, entries: slice) -> Tiles:
+    """Return these entries of a source; a source with a single entry, which serves all inputs, stays whole."""
     return source if source.shape[0] == 1 else source[entries]
 
 
 def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool, parallel: Parallel) -> None:
-    """Run the sub-ops in order for the entries of `out`: temporaries come from `pool`, and go back when their buffer is
-    emptied; the last sub-op that writes output writes `out`."""
+    """Run the sub-ops in order for the entries of `out`. Temporaries come from `pool`, and go back when their buffer is
+    emptied; the last sub-op that writes `output` writes into `out`."""
     buffers: dict[str, Tiles] = {}
     last_write = max(number for number, step in enumerate(plan.steps) if step.target == OUTPUT)
     for number, step in enumerate(plan.steps):
@@ -205,7 +209,7 @@ def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool,
 def _run_step(
     step: PlannedSubOp, inputs: Sequence[Tiles], buffers: dict[str, Tiles], result: Tiles, parallel: Parallel
 ) -> None:
-    """Run the kernels of one sub-op into `result`, then its relu and its conversion. `buffers`: the temporaries by
+    """Run the kernels of one sub-op into `result`, then its relu and its conversion. `buffers`: temporaries by buffer
     name."""
     entries = result.shape[0]
     operands = [

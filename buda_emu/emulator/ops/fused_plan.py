@@ -77,14 +77,15 @@ class SameCall:
 
 
 def fused_plan(call: PlannedOp) -> FusedPlan:
-    """Return the plan of a fused op. Raises ProgramError, naming op and sub-op, where the reference aborts."""
-    return _plan(SameCall(call))
+    """Return the plan of a fused op, made at the first request for this call object. Raises ProgramError, naming op and
+    sub-op, where the reference aborts, UnsupportedError for what is not emulated."""
+    return _remembered_plan(SameCall(call))
 
 
 @lru_cache(maxsize=256)
-def _plan(key: SameCall) -> FusedPlan:
-    """Return the plan as `fused_plan` does, remembered by call. Raises InternalError for a call without a definition of
-    its schedules."""
+def _remembered_plan(key: SameCall) -> FusedPlan:
+    """Return the plan of a fused op; remembered for each call object. Raises InternalError for a call without a
+    definition of its schedules."""
     if key.call.fused is None:
         raise InternalError(f"op {key.call.name}: fused op without a definition")
     return _Planner(key.call, key.call.fused).plan()
@@ -100,9 +101,9 @@ class _Planner:
         self._result: _Content | None = None
 
     def plan(self) -> FusedPlan:
-        """Return the plan of all schedules. Raises ProgramError where a buffer is not popped at the end or output is
-        not written."""
-        steps = tuple(map(self._step, chain.from_iterable(self._fused.schedules)))
+        """Return the plan of all schedules. Raises ProgramError for a sub-op that the reference refuses, and where a
+        buffer is not popped at the end or `output` is not written."""
+        steps = tuple(map(self._plan_sub_op, chain.from_iterable(self._fused.schedules)))
         unpopped = sorted(name for name in self._live if name != DEST)
         if unpopped:
             raise ProgramError(f"op {self._base.name}: {unpopped[0]} is not popped at the end of the schedules")
@@ -110,14 +111,14 @@ class _Planner:
             raise ProgramError(f"op {self._base.name}: no sub-op of its schedules writes output")
         return FusedPlan(steps, self._result.shape, self._result.label)
 
-    def _step(self, sub: SubOp) -> PlannedSubOp:
-        """Return the plan of the next sub-op, and account for what it reads, writes and empties. Raises ProgramError,
+    def _plan_sub_op(self, sub: SubOp) -> PlannedSubOp:
+        """Return the plan of the next sub-op, and update which buffers hold what after it. Raises ProgramError,
         UnsupportedError."""
         name = f"{self._base.name}, sub-op {sub.name}"
         op_type = OP_TYPES.get(sub.type)
         if op_type is None or not op_type.in_fused:
             raise ProgramError(f"op {name}: {sub.type} cannot be part of a fused op")
-        sources = tuple(self._source(name, sub, position) for position in range(len(sub.inputs)))
+        sources = tuple(self._find_source(name, sub, position) for position in range(len(sub.inputs)))
         read = {source.buffer for source in sources if source.buffer}
         dropped = self._drop_dest(read)
         operands = tuple(self._operand(name, sub, position, source) for position, source in enumerate(sources))
@@ -125,8 +126,8 @@ class _Planner:
             # The function takes the data first, and here dest holds it and input 0 the scale (OPS 8.1).
             sources = sources[::-1]
             operands = operands[::-1]
-        target = _buffer(sub.output) or OUTPUT
-        call = self._call(name, sub, operands, target)
+        target = _buffer_of_word(sub.output) or OUTPUT
+        call = self._make_call(name, sub, operands, target)
         implementation = ops.implementation(sub.type)
         shape = implementation.shape(call)
         convert = self._integer_format(sub, call)
@@ -134,7 +135,7 @@ class _Planner:
         in_place = op_type.has("vector unit") and call.vector != "rc" and target in read
         if in_place and operands[0].map.shape != self._live[target].shape:
             raise UnsupportedError(f"op {name}: vector mode on a broadcast input that is also the output")
-        emptied = dropped + self._store(name, sub, call, target, content, read)
+        emptied = dropped + self._account_for_result(name, sub, call, target, content, read)
         relu = _relu(name, self._base.attributes, sub)
         return PlannedSubOp(
             implementation=implementation,
@@ -148,7 +149,7 @@ class _Planner:
             emptied=emptied,
         )
 
-    def _source(self, name: str, sub: SubOp, position: int) -> OperandOrigin:
+    def _find_source(self, name: str, sub: SubOp, position: int) -> OperandOrigin:
         """Return the origin of the input at `position` of a sub-op. `name`: op and sub-op for messages. Raises
         ProgramError for a buffer that holds nothing and an input that the op does not have."""
         word = sub.inputs[position]
@@ -156,7 +157,7 @@ class _Planner:
             tms = sub.input_tms[position]
         else:
             tms = ()
-        buffer = _buffer(word)
+        buffer = _buffer_of_word(word)
         if buffer:
             if buffer not in self._live:
                 raise ProgramError(f"op {name}: {word} is read before it is written")
@@ -172,8 +173,8 @@ class _Planner:
         return OperandOrigin(external=external, tms=tms)
 
     def _drop_dest(self, read: set[str]) -> tuple[str, ...]:
-        """Drop dest unless the sub-op reads it, as its content is lost in a sub-op that does not. Returns the dropped
-        buffers."""
+        """Forget the content of dest unless the sub-op reads it (`read`), since a sub-op that does not overwrites it.
+        Returns the buffers that became empty: (dest,) or ()."""
         if DEST in read or DEST not in self._live:
             return ()
         del self._live[DEST]
@@ -204,9 +205,9 @@ class _Planner:
                     raise ProgramError(f"op {name}: TM {tm.name} with {list(tm.args)} cannot run in a fused op")
         return replace(operand, map=tiles, tile_broadcast=spread)
 
-    def _call(self, name: str, sub: SubOp, operands: tuple[Operand, ...], target: str) -> PlannedOp:
-        """Return the call of a sub-op on these operands. It has the formats of the base op, and also the m_k, u_kt, dim
-        and type of the base op if it has none of its own. `target`: the buffer that it writes. Raises ProgramError for
+    def _make_call(self, name: str, sub: SubOp, operands: tuple[Operand, ...], target: str) -> PlannedOp:
+        """Return the call of a sub-op on these operands. It has the formats of the base op, and the base op's m_k,
+        u_kt, dim and type where it has none of its own. `target`: the buffer that it writes. Raises ProgramError for
         attributes that a fused op refuses."""
         base = self._base
         if sub.type == "matmul" and base.attributes.identity:
@@ -257,13 +258,13 @@ class _Planner:
             return call.out_df
         return ""
 
-    def _store(
+    def _account_for_result(
         self, name: str, sub: SubOp, call: PlannedOp, target: str, content: _Content, read: set[str]
     ) -> tuple[str, ...]:
-        """Account for the pops of a sub-op and for its result, `content`, in the buffer `target`; `read` are the
-        buffers that it reads. Returns the buffers that are empty or overwritten afterwards. Raises ProgramError for
-        pops and writes out of order."""
-        popped = [_buffer(word) for word in (*sub.pop, *sub.pop_last) if word.startswith("intermed")]
+        """Empty the buffers that a sub-op pops, and record its result, `content`, in the buffer `target`. `read`: the
+        buffers that it reads. Returns the buffers whose content is gone, also that which is overwritten. Raises
+        ProgramError for pops and writes out of order."""
+        popped = [_buffer_of_word(word) for word in (*sub.pop, *sub.pop_last) if word.startswith("intermed")]
         missing = [buffer for buffer in popped if buffer not in self._live]
         if missing:
             raise ProgramError(f"op {name}: {missing[0]} is popped before it is written")
@@ -282,8 +283,9 @@ class _Planner:
         return emptied
 
 
-def _buffer(word: str) -> str:
-    """Return the buffer that a name means: `dest`, or `intermedK` with K its last character (OPS 8); "" for others."""
+def _buffer_of_word(word: str) -> str:
+    """Return the buffer that a name in a netlist means: `dest`, or `intermedK` with K its last character (OPS 8); ""
+    for other names, such as output."""
     if word.startswith("intermed"):
         return f"intermed{word[-1]}"
     return DEST if word == DEST else ""

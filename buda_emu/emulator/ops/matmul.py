@@ -40,7 +40,8 @@ else:
 
 
 def product_shape(call: PlannedOp) -> Shape:
-    """Return (T, R, C) of in0 (T, R, K) by in1 (T or more, K, C); T / z with accumulate. Raises ProgramError."""
+    """Return the product's shape (T, R, C) for in0 (T, R, K) and in1 (T or more, K, C); T / z with accumulate. Raises
+    ProgramError where dims or attributes do not fit."""
     attributes = call.attributes
     (t, rows, inner), right = (operand.map.shape for operand in call.operands[:2])
     dims = f"input 0 with dims {[t, rows, inner]} by input 1 with {list(right)} (t, r, c)"
@@ -56,7 +57,8 @@ def product_shape(call: PlannedOp) -> Shape:
 
 
 def reference_product(call: PlannedOp, left: Tiles, right: Tiles) -> Tiles:
-    """Compute the product by the definition, on operands arranged and blanked, float32[w, t, R, C, 32, 32] each."""
+    """Return the product by the definition, of operands arranged and blanked, float32[w, t, R, C, 32, 32] each; with
+    accumulate runs of z slices are added."""
     product = matmul_reference(left, right[:, : left.shape[1]])
     if not call.attributes.accumulate:
         return product
@@ -71,9 +73,9 @@ def reference_product(call: PlannedOp, left: Tiles, right: Tiles) -> Tiles:
 def run_product(
     call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
-    """Compute the product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them.
-
-    `ending` cannot be together with attribute accumulate."""
+    """Compute the product by kernels into `out` float32[w, tiles, 1024]. `inputs` are source tensors before TMs,
+    float32[w or 1, tiles, 1024]. `ending`: a last step in the same kernel, None for none; not together with
+    accumulate."""
     fixed: _Fixed | None = call.fixed.get("product")
     if fixed is None:
         fixed = call.fixed["product"] = _fixed_arguments(call)
@@ -83,14 +85,14 @@ def run_product(
     left = blank_operand(call, 0, inputs, parallel)
     right = blank_operand(call, 1, inputs, parallel, fixed.arrange)
     if not call.attributes.accumulate:
-        _multiply(call, left[0], right[0], _reading(left[1:], right[1:]), out, parallel, ending)
+        _multiply(call, left[0], right[0], _kernel_reading(left[1:], right[1:]), out, parallel, ending)
         return
     # out[b] = sum over s of product[b * z + s]: one product for each s, so that no more than one waits in memory.
     z = call.attributes.z
     term = np.empty_like(out)
     for s in range(z):
         target = term if s else out
-        reading = _reading(_every(call, 0, left, s, z)[1:], _every(call, 1, right, s, z)[1:])
+        reading = _kernel_reading(_select_slices(call, 0, left, s, z)[1:], _select_slices(call, 1, right, s, z)[1:])
         _multiply(call, left[0], right[0], reading, target, parallel)
         if s:
             run_add(out, plain(term), parallel)
@@ -114,19 +116,20 @@ def _fixed_arguments(call: PlannedOp) -> _Fixed:
     else:
         arrange = tile_memory.AS_IS
     full_tiles = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
-    reading = _reading((*left, tile_memory.AS_IS), (*right, arrange))
+    reading = _kernel_reading((*left, tile_memory.AS_IS), (*right, arrange))
     return _Fixed(reading, arrange, full_tiles and not call.attributes.accumulate)
 
 
-def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
-    """Return the reading of both operands, each a map, pad value and arrangement without its source, in the form of the
-    kernel."""
+def _kernel_reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
+    """Return the record by which the kernel reads both operands; each is given as map, pad value and arrangement."""
     return Reading(*left[:2], *right[:2], right[2] == tile_memory.TRANSPOSE)
 
 
-def _every(call: PlannedOp, index: int, operand: tile_memory.Operand, first: int, step: int) -> tile_memory.Operand:
-    """Return operand `index` with only the t slices first, first + step, ... of as many as in0 has, for one of the
-    products that accumulate adds; further slices of in1 are left out. The source is shared, only its map is cut."""
+def _select_slices(
+    call: PlannedOp, index: int, operand: tile_memory.Operand, first: int, step: int
+) -> tile_memory.Operand:
+    """Return operand `index` with only the t slices first, first + step, ... of as many as in0 has: those of one of the
+    products that accumulate adds. The source is shared."""
     source, tiles, pad_value, arrange = operand
     slices = tiles.reshape(call.operands[index].map.shape[0], -1)[: call.operands[0].map.shape[0]]
     chosen = np.ascontiguousarray(slices[first::step]).reshape(-1)
@@ -137,18 +140,19 @@ def _every(call: PlannedOp, index: int, operand: tile_memory.Operand, first: int
 def _multiply(
     call: PlannedOp, a: Tiles, b: Tiles, reading: Reading, out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
-    """Compute out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
+    """Compute out float32[w, t * R * C, 1024] = the product, then `ending`; t is that of `out`, which may be one of
+    several slices."""
     blocks: tuple[int, int, Extent] | None = call.fixed.get("blocks")
     if blocks is None or blocks[0] != len(out):
-        blocks = call.fixed["blocks"] = len(out), *_blocks(call, out)
+        blocks = call.fixed["blocks"] = len(out), *_kernel_sizes(call, out)
     _, items, extent = blocks
     if ending is None:
         ending = Ending(AS_IT_IS, a, reading.a_index, reading.a_pad)
     parallel(matmul_tiles, items, out, a, b, reading, extent, ending)
 
 
-def _blocks(call: PlannedOp, out: Tiles) -> tuple[int, Extent]:
-    """Return the number of items of `matmul_tiles`, and its sizes."""
+def _kernel_sizes(call: PlannedOp, out: Tiles) -> tuple[int, Extent]:
+    """Return the number of work items of the product kernel for this `out`, and the sizes that it takes."""
     (_, rows, inner) = call.operands[0].map.shape
     cols = call.operands[1].map.shape[2]
     t = out.shape[1] // (rows * cols)
@@ -161,8 +165,8 @@ EXACT_LIMIT: Final = np.float32(1 << 24)
 
 
 def check_tail(call: PlannedOp, first: int, shape: Shape) -> None:
-    """Raise ProgramError unless operands `first`, ... are the bias and the scale that the attributes ask for, of the
-    product's `shape`, and the SFPU function at the end is one that runs."""
+    """Raise ProgramError unless the operands from number `first` on are the bias and the scale that the attributes ask
+    for, with the product's `shape`, and the SFPU function at the end, if any, is gelu."""
     attributes = call.attributes
     scaled = attributes.requant or attributes.dequant
     count = first + attributes.bias + scaled
@@ -185,7 +189,8 @@ def require_full_shape(call: PlannedOp, index: int, shape: Shape, role: str) -> 
 
 
 def integer_mode(call: PlannedOp) -> bool:
-    """Return whether any input is labelled Int8 or Int32: the bias is then added element by element."""
+    """Return whether any input is labelled Int8 or Int32: the bias is then added element by element, not by its first
+    row."""
     return any(operand.label in ("Int8", "Int32") for operand in call.operands)
 
 
@@ -196,8 +201,9 @@ def add_bias(product: Tiles, bias: Tiles, first_row: bool) -> Tiles:
 
 
 def reference_tail(call: PlannedOp, product: Tiles, others: Sequence[Tiles]) -> Tiles:
-    """Compute the op's result from the product by the definition. `others`: bias and scale, as far as they are
-    there."""
+    """Return the op's result from its product by the definition: bias, requantisation, gelu, blanking. `others`: bias
+    and scale, as far as the op has them. Raises ProgramError for integers beyond 2^24 where the reference aborts on
+    them."""
     attributes = call.attributes
     result = product
     if attributes.bias:
@@ -220,7 +226,7 @@ def reference_tail(call: PlannedOp, product: Tiles, others: Sequence[Tiles]) -> 
 
 
 def follows_bias(call: PlannedOp) -> bool:
-    """Return whether `run_tail` has anything to do: requantisation, gelu or blanking after the bias."""
+    """Return whether anything follows the bias (requantisation, gelu or blanking), so that `run_tail` is needed."""
     attributes = call.attributes
     some = attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
     return some or call.blocking.tile_dim != FULL_TILE
@@ -237,7 +243,8 @@ def run_bias(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Par
 
 
 def run_tail(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-    """Run the kernels after the bias, in place on the product in `out`: requantisation, gelu, blanking."""
+    """Run what follows the bias, in place on `out`: requantisation, gelu, blanking. Raises ProgramError for integers
+    beyond 2^24 where the reference aborts on them."""
     attributes = call.attributes
     if attributes.requant or attributes.dequant:
         if _must_be_exact(call):
@@ -277,19 +284,19 @@ SPARSE_OPERANDS: Final = 3  # likewise: the third is the encoding
 
 
 def _product_operands(call: PlannedOp) -> int:
-    """Return how many inputs the product takes; bias and scale follow."""
+    """Return how many inputs the product takes: 2, with identity 3; bias and scale come after these."""
     if call.attributes.identity:
         return SPARSE_OPERANDS
     return DENSE_OPERANDS
 
 
 def _is_one_kernel(call: PlannedOp) -> bool:
-    """Return whether the kernel of the product adds the bias as well."""
+    """Return whether one kernel computes product and bias."""
     return not (call.attributes.identity or call.attributes.accumulate)
 
 
-def _is_all(call: PlannedOp) -> bool:
-    """Return whether the kernel of the product is the whole op: nothing comes after the bias."""
+def _is_whole_op(call: PlannedOp) -> bool:
+    """Return whether one kernel computes the whole op: product and bias, which nothing follows."""
     is_all: bool | None = call.fixed.get("is_all")
     if is_all is None:
         is_all = call.fixed["is_all"] = _is_one_kernel(call) and not follows_bias(call)
@@ -297,7 +304,7 @@ def _is_all(call: PlannedOp) -> bool:
 
 
 def _ending(call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
-    """Return the last step of the kernel of a dense product: bias and relu."""
+    """Return the last step of the kernel of a dense product, which adds the bias and applies relu (None: no relu)."""
     ending: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
     if ending is None or ending[0] != relu:
         if call.attributes.bias:
@@ -319,7 +326,8 @@ class Matmul:
     in2 an encoding."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return (T, R, C), T / z with accumulate; the declared shape with identity. Raises ProgramError."""
+        """Return (T, R, C), T / z with accumulate; with identity the declared shape. Raises ProgramError,
+        UnsupportedError."""
         first = _product_operands(call)
         if len(call.operands) < first:
             raise ProgramError(f"op {call.name}: matmul needs {first} inputs, it has {len(call.operands)}")
@@ -366,9 +374,9 @@ class Matmul:
     def run_relu(
         self, call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
-        """Run the op with relu at the end if one kernel can do both, and return whether it could; see
-        `buda_emu.emulator.ops.operands.run_relu`."""
-        if not _is_all(call):
+        """Run the op with relu at the end in one kernel, and return True; do nothing and return False where that takes
+        more than one. `relu` None: without relu."""
+        if not _is_whole_op(call):
             return False
         run_product(call, inputs, out, parallel, _ending(call, inputs, relu))
         return True
@@ -376,9 +384,9 @@ class Matmul:
     def run_onto(
         self, call: PlannedOp, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel
     ) -> bool:
-        """Add the op's result to `previous`, the sum of gradients so far, if one kernel can do both, and return whether
-        it could; see `buda_emu.emulator.ops.operands.run_onto`."""
-        if call.attributes.bias or not _is_all(call):
+        """Compute out = previous + the op's result in one kernel, and return True; do nothing and return False where
+        that takes more than one. `previous`: the sum of gradients so far."""
+        if call.attributes.bias or not _is_whole_op(call):
             return False
         run_product(call, inputs, out, parallel, Ending(ONTO, *plain(previous)[:3]))
         return True
@@ -411,7 +419,7 @@ class Depthwise(Implementation):
         return shape
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
-        """Compute the result by the definition, in numpy; see `buda_emu.emulator.ops.base`."""
+        """Compute the result by the definition, in numpy, on post-TM tensors float32[w, t, R, C, 32, 32]."""
         t, _, cols = self.shape(call)
         data, weights, *bias = all_entries(inputs)
         weights = weights[:, :t]
@@ -424,8 +432,8 @@ class Depthwise(Implementation):
         return blank(result, call.operands[0].tile_dim)
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """Compute product, bias and blanking by kernels. Weight tiles are marked as finite first, since those with
-        infinity or NaN are multiplied with zeros too."""
+        """Compute product, bias and blanking by kernels. Weight tiles with infinity or NaN are found first, since those
+        are multiplied by zeros too."""
         _, rows, cols = self.shape(call)
         in0 = kernel_operand(call, 0, inputs)
         in1 = kernel_operand(call, 1, inputs)

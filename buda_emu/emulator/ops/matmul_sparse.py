@@ -60,10 +60,13 @@ class Encoding:
         rules = (
             (0 <= self.tile_bits <= 16 and 0 <= self.ublock_bits <= 16, "the bit counts are not within 0 to 16"),
             (self.u_kt >= 1, "u_kt is less than 1"),
-            (_holds(16 - self.tile_bits - self.inner_bits, self.ublock_rows), "too few bits for the rows of a ublock"),
-            (_holds(self.inner_bits, self.u_kt), "too few bits for u_kt"),
-            (_holds(self.tile_bits, sparse_tiles), "too few bits for the sparse tiles"),
-            (_holds(self.ublock_bits, self.mblock_rows), "too few bits for the ublocks of a core"),
+            (
+                _can_number(16 - self.tile_bits - self.inner_bits, self.ublock_rows),
+                "too few bits for the rows of a ublock",
+            ),
+            (_can_number(self.inner_bits, self.u_kt), "too few bits for u_kt"),
+            (_can_number(self.tile_bits, sparse_tiles), "too few bits for the sparse tiles"),
+            (_can_number(self.ublock_bits, self.mblock_rows), "too few bits for the ublocks of a core"),
         )
         for fits, problem in rules:
             if not fits:
@@ -74,10 +77,9 @@ class Encoding:
                 )
 
     def decode(self, words: Sequence[int], t: int) -> Iterator[TileTerm]:
-        """Yield the tile products of one core, in stream order, until `t` result slices are done.
-
-        `words` are the core's encoding tiles as 16-bit words. Raises ProgramError where the stream ends early, or where
-        its entries are not in the order in which ublock rows and positions are scanned."""
+        """Yield the tile products of one core, in stream order, until `t` result slices are done. `words` are the
+        core's encoding tiles as 16-bit words. Raises ProgramError where the stream ends early, is out of order, or
+        names a tile that is not there."""
         at = b = 0
         while b < t:
             if at + 3 > len(words):
@@ -85,18 +87,21 @@ class Encoding:
             head = words[at] | words[at + 1] << 16
             ublocks = words[at + 2]
             at += 3
-            at = yield from self._strip(words, at, ublocks, head & INDEX_MASK, b)
+            at = yield from self._decode_strip(words, at, ublocks, head & INDEX_MASK, b)
             if head & LAST_OF_T:
                 b += 1
             if head & LAST_IN_TILE:
                 at = -(-at // WORDS_PER_TILE) * WORDS_PER_TILE
 
-    def _strip(self, words: Sequence[int], at: int, ublocks: int, strip: int, b: int) -> Generator[TileTerm, None, int]:
-        """Yield the products of one strip for result slice `b`, and return the position of its end. `at`: where its
-        `ublocks` headers begin among the words; `strip`: its number, which selects its rows of activations."""
+    def _decode_strip(
+        self, words: Sequence[int], at: int, ublocks: int, strip: int, b: int
+    ) -> Generator[TileTerm, None, int]:
+        """Yield the products of one strip for result slice `b`; the generator's return value is the position after it.
+        `at`: where its `ublocks` headers begin among the words; `strip`: its number, which selects its rows of
+        activations. Raises ProgramError."""
         last_ublock = -1
         for _ in range(ublocks):
-            header = self._word(words, at)
+            header = self._word_at(words, at)
             ublock = header & ((1 << self.ublock_bits) - 1)
             count = header >> self.ublock_bits
             if not last_ublock < ublock < self.mblock_rows:
@@ -108,7 +113,7 @@ class Encoding:
             at += 1
             last_place = (-1, -1)
             for _ in range(count or 1 << (16 - self.ublock_bits)):
-                word = self._word(words, at)
+                word = self._word_at(words, at)
                 at += 1
                 position = word & ((1 << (16 - self.tile_bits)) - 1)
                 weight = word >> (16 - self.tile_bits)
@@ -128,14 +133,14 @@ class Encoding:
                 yield TileTerm(b, ublock * self.ublock_rows + place[0], weight, act_row)
         return at
 
-    def _word(self, words: Sequence[int], at: int) -> int:
+    def _word_at(self, words: Sequence[int], at: int) -> int:
         """Return the word at a position of the stream. Raises ProgramError beyond its end."""
         if at >= len(words):
             raise ProgramError(f"op {self.name}: sparse encoding ends inside a strip")
         return words[at]
 
 
-def _holds(bits: int, count: int) -> bool:
+def _can_number(bits: int, count: int) -> bool:
     """Return whether `bits` bits can number `count` things; False for a negative number of bits."""
     return bits >= 0 and 1 << bits >= count
 
@@ -153,8 +158,8 @@ class Split(NamedTuple):
 
 
 def product_shape(call: PlannedOp) -> Shape:
-    """Return the declared shape of the op, after checking that its operands split (OPS 6.2). Raises ProgramError,
-    UnsupportedError."""
+    """Return the declared shape of the op, after checking that operands, attributes and encoding bits fit (OPS 6.2).
+    Raises ProgramError, UnsupportedError."""
     label = call.operands[2].label
     if label in ("RawUInt8", "RawUInt16"):
         raise UnsupportedError(f"op {call.name}: identity matmul cannot unpack an encoding of {label}, only RawUInt32")
@@ -173,7 +178,8 @@ def product_shape(call: PlannedOp) -> Shape:
 
 
 def split(call: PlannedOp) -> Split:
-    """Return the sizes of a core's share of each operand. Raises ProgramError where a division has a remainder."""
+    """Return the sizes of a core's share of each operand. Raises ProgramError where an operand does not split
+    evenly."""
     grid_rows, grid_cols = call.blocking.grid_size
     groups = call.attributes.fracture_factor
     weights, acts, words = (operand.map.shape for operand in call.operands[:3])
@@ -203,7 +209,7 @@ def split(call: PlannedOp) -> Split:
 
 
 def encoding(call: PlannedOp) -> Encoding:
-    """Return the cut of the stream that the op's attributes and dims define."""
+    """Return how the words of the op's stream are cut into bits, by its attributes and dims."""
     attributes = call.attributes
     blocking = call.blocking
     acts = call.operands[1].map.shape
@@ -220,8 +226,8 @@ def encoding(call: PlannedOp) -> Encoding:
 
 
 def core_words(call: PlannedOp, tiles: Tiles, grid_row: int, group: int) -> list[int]:
-    """Return the 16-bit words, low half first, that the cores of a grid row and column group read from one entry of
-    in2, float32[t, R, C, 32, 32] (post-TM)."""
+    """Return the 16-bit words (low half of each 32-bit word first) that the cores of a grid row and column group read
+    from one entry of the encoding, post-TM float32[t, R, C, 32, 32]."""
     parts = split(call)
     rows = slice(grid_row * parts.encoding_rows, (grid_row + 1) * parts.encoding_rows)
     cols = slice(group * parts.encoding_cols, (group + 1) * parts.encoding_cols)
@@ -230,8 +236,8 @@ def core_words(call: PlannedOp, tiles: Tiles, grid_row: int, group: int) -> list
 
 
 def reference_product(call: PlannedOp, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
-    """Compute the product by the definition, of in0 (`weights`) and in1 (`acts`), arranged and blanked, by the encoding
-    in2 (`words`), float32[w, t, R, C, 32, 32] each."""
+    """Return the product by the definition: of in0 (`weights`) and in1 (`acts`), arranged and blanked, by the encoding
+    in2 (`words`), float32[w, t, R, C, 32, 32] each. Raises ProgramError for a bad encoding."""
     blocking = call.blocking
     parts = split(call)
     code = encoding(call)
@@ -288,11 +294,11 @@ def collect(call: PlannedOp, words: Tiles) -> Terms:
 
 
 def run_product(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-    """Compute the product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes
-    them."""
-    weights = _weights(call, gather_operand(blank_operand(call, 0, inputs, parallel), parallel))
+    """Compute the product by kernels into `out` float32[w, tiles, 1024]. `inputs` are source tensors before TMs,
+    float32[w or 1, tiles, 1024]. Raises ProgramError for a bad encoding."""
+    weights = _remembered_weights(call, gather_operand(blank_operand(call, 0, inputs, parallel), parallel))
     acts = blank_operand(call, 1, inputs, parallel, tile_memory.TRANSPOSE if call.transpose else tile_memory.AS_IS)
-    terms = _terms(call, inputs)
+    terms = _remembered_terms(call, inputs)
     if len(terms) == 1:
         _run_entries(call, terms[0], weights, acts, out, parallel)
         return
@@ -307,18 +313,17 @@ def run_product(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: 
         _run_entries(call, entry_terms, entry_weights, entry_acts, out[entry], parallel)
 
 
-def _weights(call: PlannedOp, tiles: Tiles) -> Weights:
-    """Return the weight tiles with their non-zero positions, remembered while the weights stay the same, as constants
-    do."""
+def _remembered_weights(call: PlannedOp, tiles: Tiles) -> Weights:
+    """Return the weight tiles with their non-zero positions, which the op remembers while the weights stay the same."""
     weights: Weights | None = call.memo.get("weights")
     if weights is None or not _same_bits(weights.tiles, tiles):
         weights = call.memo["weights"] = Weights.of(tiles.copy())
     return weights
 
 
-def _terms(call: PlannedOp, inputs: Sequence[Tiles]) -> Sequence[Terms]:
-    """Return `collect` of each entry of in2, of the first alone where all are equal; remembered while in2 stays the
-    same, as constants do."""
+def _remembered_terms(call: PlannedOp, inputs: Sequence[Tiles]) -> Sequence[Terms]:
+    """Return the decoded terms of each entry of the encoding, a single one where all entries are equal; the op
+    remembers them while the encoding stays the same. Raises ProgramError for a bad encoding."""
     remembered: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
     if remembered is None or not _same_bits(remembered[0], inputs[2]):
         words = after_tms(call, 2, inputs)
@@ -337,7 +342,7 @@ def _same_bits(a: Tiles, b: Tiles) -> bool:
 def _run_entries(
     call: PlannedOp, terms: Terms, weights: Weights, acts: tile_memory.Operand, out: Tiles, parallel: Parallel
 ) -> None:
-    """Compute the product for all entries of `out` by one encoding."""
+    """Compute the product for all entries of `out`, which share the encoding decoded in `terms`."""
     finite = np.empty(acts[0].shape[:2], np.bool_)
     parallel(mark_finite_tiles, items(acts[0]), finite, acts[0])
     cols = call.blocking.cols

@@ -46,8 +46,8 @@ class Tilizer(Implementation):
     dim as the host pushed them, row-major and unquantised, and is padded at the end to whole runs of 1024."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return the queue's shape in tiles. Raises ProgramError for TMs, pad or unpad, UnsupportedError for raw words
-        in small tiles."""
+        """Return the queue's shape in tiles. Raises ProgramError for TMs, pad or unpad, which a tilizer cannot have,
+        UnsupportedError for raw words in small tiles."""
         require_operands(call, 1)
         operand = call.operands[0]
         if not operand.map.is_identity:
@@ -57,8 +57,8 @@ class Tilizer(Implementation):
         return operand.map.shape
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
-        """Compute the tiles by the definition; see `buda_emu.emulator.ops.base`. `inputs`: the flat elements, of any
-        shape with w first."""
+        """Compute the tiles by the definition. `inputs` is one tensor of the flat elements, of any shape with w
+        first."""
         (source,) = inputs
         t, rows, cols = call.operands[0].map.source_shape
         height, width = call.operands[0].tile_dim
@@ -132,9 +132,8 @@ class Embedding:
 
 
 def picked_rows(call: PlannedOp, indices: Tiles) -> NDArray[np.int64]:
-    """Return the table row of each element row of one t slice, int64[w, R * 32]; NO_ROW for a row of zeros.
-
-    `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table."""
+    """Return which table row each element row of one t slice of the result is, int64[w, R * 32]; NO_ROW for a row of
+    zeros. `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table."""
     blocking = call.blocking
     num_indices = call.attributes.num_indices
     t, rows, cols = call.operands[0].map.shape
@@ -170,9 +169,9 @@ class Piece(NamedTuple):
 
 
 def pieces(call: PlannedOp, unit_counts: Sequence[int], out_units: int) -> list[Piece]:
-    """Return the pieces of one slice of the result, in order; `unit_counts` are the units that each input has there.
-
-    Raises ProgramError where a triple does not fit its input, or the inputs do not fill the result exactly."""
+    """Return the pieces that make up one slice of the result, in order; `unit_counts` are the units that each input has
+    in a slice, `out_units` those of the result. Raises ProgramError where the op's triples do not fit the inputs, or
+    the inputs do not fill the result exactly."""
     triples = _triples(call, unit_counts)
     positions = [0] * len(unit_counts)
     result: list[Piece] = []
@@ -196,7 +195,8 @@ def pieces(call: PlannedOp, unit_counts: Sequence[int], out_units: int) -> list[
 
 
 def _triples(call: PlannedOp, unit_counts: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return [index, length, stride] of each input, checked against the units that it has (Q of OPS 6.8)."""
+    """Return [index, length, stride] of each input (OPS 6.8). Raises ProgramError where an input has none, or it does
+    not fit the units that the input has."""
     written = dict(call.attributes.inputs)
     if sorted(written) != list(range(len(unit_counts))):
         raise ProgramError(
@@ -236,7 +236,8 @@ def core_blocks(shape: Shape, grid_size: tuple[int, int]) -> NDArray[np.int64]:
 
 
 def sources(call: PlannedOp) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each tile of the result in tile order, the input it comes from and its post-TM position there."""
+    """Return, for each tile of a splice's result in tile order, the number of the input it comes from and its post-TM
+    position there. Raises ProgramError where the inputs do not fill the result."""
     if call.attributes.granularity == "t":
         units = _units_of_t
     else:
@@ -294,7 +295,8 @@ class Splice:
         return call.out_df
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
-        """Compute the result by the definition: each tile is that of the input and position that `sources` tells."""
+        """Compute the result by the definition: each tile is the one of the input and position that `sources`
+        returns."""
         origin, position = sources(call)
         flat = [tensor.reshape(tensor.shape[0], -1, 32, 32) for tensor in all_entries(inputs)]
         tiles: list[Tiles] = [flat[source][:, tile] for source, tile in zip(origin, position, strict=True)]

@@ -17,21 +17,22 @@ from buda_emu.spec.blocking import FULL_TILE, TILE_ELEMENTS
 
 
 def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
-    """Return the tensors with as many entries w as the greatest has: one that has a single entry gives it to all."""
+    """Return the tensors with as many entries w as the largest has; a tensor with a single entry is broadcast, not
+    copied."""
     w = max(tensor.shape[0] for tensor in inputs)
     return [np.broadcast_to(tensor, (w, *tensor.shape[1:])) for tensor in inputs]
 
 
 def plain(tiles: Tiles) -> tile_memory.Operand:
-    """Return a tensor float32[w, n, 1024] as a kernel operand that is read in its order."""
-    return tiles, _each_in_its_place(tiles.shape[1]), _NO_PAD, tile_memory.AS_IS
+    """Return a tensor float32[w, n, 1024] as a kernel operand whose tiles are read in order, unchanged."""
+    return tiles, _identity_index(tiles.shape[1]), _NO_PAD, tile_memory.AS_IS
 
 
 _NO_PAD: Final = np.float32(0)  # no tile is a pad, so that the value is not read
 
 
 @lru_cache(maxsize=128)
-def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
+def _identity_index(tiles: int) -> NDArray[np.int32]:
     """Return the index that reads `tiles` tiles in their order: the same array for the same number."""
     return TileMap.identity((1, 1, tiles)).index
 
@@ -39,8 +40,8 @@ def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
 def blank_operand(
     call: PlannedOp, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = tile_memory.AS_IS
 ) -> tile_memory.Operand:
-    """Return operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not
-    32x32."""
+    """Return operand `index` as a kernel operand, arranged by `arrange` and with zeros outside its static tile dim (OPS
+    6): a copy only where that is not 32x32."""
     source = inputs[index]
     (tiles, pad_value, _) = operand_map(call, index)
     operand = call.operands[index]
@@ -55,7 +56,7 @@ def gather_operand(operand: tile_memory.Operand, parallel: Parallel) -> Tiles:
     """Return the tiles of an operand, float32[w or 1, n, 1024]: its source where that is read in its order, else a
     copy."""
     source, tiles, pad_value, arrange = operand
-    if arrange == tile_memory.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
+    if arrange == tile_memory.AS_IS and np.array_equal(tiles, _identity_index(source.shape[1])):
         return source
     copy = np.empty((source.shape[0], tiles.size, TILE_ELEMENTS), np.float32)
     parallel(tile_memory.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, FULL_TILE)
@@ -70,7 +71,7 @@ def after_tms(call: PlannedOp, index: int, inputs: Sequence[Tiles]) -> Tiles:
 
 
 def run_add(out: Tiles, operand: tile_memory.Operand, parallel: Parallel, arrange: int = tile_memory.AS_IS) -> None:
-    """Compute out += the operand's tiles, arranged first."""
+    """Compute out += the operand's tiles, moved inside each tile by the code `arrange`, in place."""
     source, tiles, pad_value, _ = operand
     run_binary(out, binary.ADD, (source, tiles, pad_value, arrange), parallel)
 
@@ -78,7 +79,8 @@ def run_add(out: Tiles, operand: tile_memory.Operand, parallel: Parallel, arrang
 def run_binary(
     out: Tiles, code: int, operand: tile_memory.Operand, parallel: Parallel, zero_point: float = 0.0
 ) -> None:
-    """Compute out = out OP operand, with a code of `kernels.binary`."""
+    """Compute out = out OP operand in place, for a code of the binary kernel; `zero_point` is for quantisation codes
+    only."""
     operation = code, np.float32(zero_point)
     parallel(binary.binary_tiles, items(out), out, plain(out), operand, operation, FULL_TILE, relu_arguments(None))
 
@@ -91,12 +93,12 @@ def run_onto(
     out: Tiles,
     parallel: Parallel,
 ) -> None:
-    """Compute out = previous + the op's result (OPS 6.12), with arguments as for `Implementation.run`; `previous` like
-    `out`.
+    """Compute out = previous + the op's result (OPS 6.12). `inputs` and `out` are as for `Implementation.run`,
+    `previous` is like `out`.
 
-    An implementation that has a method `run_onto` with these arguments may do both at once; it returns whether it
-    did."""
-    if not _at_once(implementation, "run_onto", call, inputs, previous, out, parallel):
+    An implementation with a method `run_onto` may do both in one kernel; the method returns False where it did not.
+    """
+    if not _run_combined(implementation, "run_onto", call, inputs, previous, out, parallel):
         implementation.run(call, inputs, out, parallel)
         parallel(accumulate_tiles, items(out), out, previous)
 
@@ -109,31 +111,34 @@ def run_relu(
     out: Tiles,
     parallel: Parallel,
 ) -> None:
-    """Compute out = relu, if any, of the op's result (OPS 5, 6.13), with arguments as for `Implementation.run`.
+    """Compute out = relu of the op's result (OPS 5, 6.13), without relu where that is None. `inputs` and `out` are as
+    for `Implementation.run`.
 
-    An implementation that has a method `run_relu` with these arguments may do both at once; it returns whether it
-    did."""
+    An implementation with a method `run_relu` may do both in one kernel; the method returns False where it did not.
+    """
     if relu is None:
         implementation.run(call, inputs, out, parallel)
-    elif not _at_once(implementation, "run_relu", call, inputs, relu, out, parallel):
+    elif not _run_combined(implementation, "run_relu", call, inputs, relu, out, parallel):
         implementation.run(call, inputs, out, parallel)
         relu_in_place(out, relu, parallel)
 
 
-def _at_once(implementation: Implementation, method: str, *arguments: Any) -> bool:
-    """Call a method that the implementation may have. Return whether it has the method and the method did the work."""
+def _run_combined(implementation: Implementation, method: str, *arguments: Any) -> bool:
+    """Call a method that the implementation may have, and return its result: whether it did the work. False without
+    such a method."""
     run = getattr(implementation, method, None)
     return run is not None and run(*arguments)
 
 
 def relu_in_place(out: Tiles, relu: Relu | None, parallel: Parallel) -> None:
-    """Apply relu to `out` float32[w, n, 1024], if any."""
+    """Apply relu to `out` float32[w, n, 1024]; nothing where `relu` is None."""
     if relu is not None:
         parallel(relu_tiles, items(out), out, *relu_arguments(relu))
 
 
 def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: bool) -> None:
-    """Quantise float32[w, n, 1024] in place (FORMATS 4: in-graph conversions truncate, pushes round)."""
+    """Quantise float32[w, n, 1024] in place to the values of a format, by truncation or rounding (FORMATS 4: in-graph
+    conversions truncate, pushes round)."""
     flat = tiles.reshape(-1, tiles.shape[2])
     for kernel, arguments in quantisers(format_name, truncate):
         parallel(kernel, flat.shape[0], flat, *arguments)

@@ -17,8 +17,8 @@ from buda_emu.support.errors import ProgramError
 _KERNEL_DIMS: Final = {"r": reduce.ROWS, "c": reduce.COLUMNS, "rc": reduce.BOTH, "z": reduce.Z}
 
 
-def _greatest(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the greatest of the last axis; NaN is ignored (all NaN: -inf), and of equal values the first one met is
+def _maximum_of_last_axis(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the maximum along the last axis; NaN is ignored (all NaN: -inf), and of equal values the first one is
     kept."""
     best = np.full(rows.shape[:-1], -np.inf, np.float32)
     for position in range(rows.shape[-1]):
@@ -32,8 +32,8 @@ class Reduce(Implementation):
     (t/z, R, C)."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return the input's shape without the reduced dimension. Raises ProgramError for attributes that the reference
-        refuses."""
+        """Return the input's shape with the reduced dimension 1, along z t / z. Raises ProgramError for attributes that
+        the reference refuses."""
         require_operands(call, 1)
         t, rows, cols = call.operands[0].map.shape
         if call.attributes.type != "max":
@@ -54,8 +54,8 @@ class Reduce(Implementation):
                 raise ProgramError(f"op {call.name}: reduce needs attribute dim r, c, z or rc, not {dim!r}")
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
-        """Compute the maxima by the definition, in numpy; along z the later of equal values and NaN replaces the value
-        before it."""
+        """Compute the maxima by the definition, in numpy. Along z a later value replaces the one before it if it is
+        equal or either is NaN."""
         (tiles,) = inputs
         w, t, rows, cols = tiles.shape[:4]
         if call.attributes.dim == "z":
@@ -68,17 +68,20 @@ class Reduce(Implementation):
         out = np.zeros((w, *self.shape(call), 32, 32), np.float32)
         match call.attributes.dim:
             case "r":  # the elements of a column in order: tile rows, then rows
-                out[:, :, 0, :, 0, :] = _greatest(tiles.transpose(0, 1, 3, 5, 2, 4).reshape(w, t, cols, 32, rows * 32))
+                out[:, :, 0, :, 0, :] = _maximum_of_last_axis(
+                    tiles.transpose(0, 1, 3, 5, 2, 4).reshape(w, t, cols, 32, rows * 32)
+                )
             case "c":
-                out[:, :, :, 0, :, 0] = _greatest(tiles.transpose(0, 1, 2, 4, 3, 5).reshape(w, t, rows, 32, cols * 32))
+                out[:, :, :, 0, :, 0] = _maximum_of_last_axis(
+                    tiles.transpose(0, 1, 2, 4, 3, 5).reshape(w, t, rows, 32, cols * 32)
+                )
             case _:
-                columns = _greatest(tiles.transpose(0, 1, 5, 2, 3, 4).reshape(w, t, 32, rows * cols * 32))
-                out[:, :, 0, 0, 0, 0] = _greatest(columns)
+                columns = _maximum_of_last_axis(tiles.transpose(0, 1, 5, 2, 3, 4).reshape(w, t, 32, rows * cols * 32))
+                out[:, :, 0, 0, 0, 0] = _maximum_of_last_axis(columns)
         return out
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """Compute the maxima by one kernel, which goes from each tile's first source tile in steps of a fixed
-        stride."""
+        """Compute the maxima by one kernel, which visits the source tiles of each result tile with a fixed stride."""
         t, rows, cols = call.operands[0].map.shape
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         positions = np.arange(t * rows * cols, dtype=np.int64).reshape(t, rows, cols)

@@ -49,14 +49,15 @@ class Function:
 
     reference: Callable[[Tiles, Attributes], Tiles]
     kernel: Callable[..., Any]
-    arguments: Callable[[Attributes, Region], tuple[Any, ...]] = lambda _attributes, _region: ()
+    arguments: Callable[[Attributes, Region], tuple[Any, ...]] = lambda _attributes, _region_of_mode: ()
     fails: Callable[[Tiles], Any] | None = None
     failure: str = ""
     marks: bool = False
 
 
 def _dropout(x: Tiles, attributes: Attributes) -> Tiles:
-    """Return x scaled where the mask of the generator keeps it, else 0, on the region that x is."""
+    """Return x times the scale where the generator's mask keeps the element, else 0. The mask is that of the region
+    [rows, columns] that x has."""
     rows, columns = x.shape[-2:]
     keep = keep_mask(attributes.p, rows, columns).reshape(32, 32)[:rows, :columns]
     return keep * x * keep_scale(attributes.p, "p" in attributes.given)
@@ -86,16 +87,16 @@ def _reciprocal(x: Tiles, _attributes: Attributes) -> Tiles:
     return np.where(np.isnan(x), np.float32(np.nan), inverse)
 
 
-def _elementary(
+def _elementary_function(
     reference: Callable[[Tiles, Attributes], Tiles],
     code: int,
     fails: Callable[[Tiles], Any] | None = None,
     failure: str = "",
 ) -> Function:
-    """Return a function of the kernel for elementary functions, which selects it by `code` and marks tiles with failing
-    elements; see `Function` for `fails` and `failure`."""
+    """Return the record of a function that the kernel for elementary functions computes, selected by `code`. The kernel
+    marks tiles with elements on which the reference aborts; `fails` and `failure` are those of `Function`."""
 
-    def arguments(attributes: Attributes, _region: Region) -> tuple[Any, ...]:
+    def arguments(attributes: Attributes, _region_of_mode: Region) -> tuple[Any, ...]:
         """Return code, slope and exponent; the kernel reads those that its function has."""
         return code, np.float32(attributes.slope), attributes.exp
 
@@ -109,9 +110,9 @@ def _elementary(
     )
 
 
-def _transcendental(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) -> Function:
-    """Return a function whose reference is the very function that the kernel calls, one element at a time: there is one
-    implementation."""
+def _transcendental_function(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) -> Function:
+    """Return the record of a function whose reference calls, for each element, the same scalar function as the kernel,
+    so that there is one implementation."""
 
     def reference(x: Tiles, _attributes: Attributes) -> Tiles:
         """Apply the scalar function to each element."""
@@ -121,28 +122,28 @@ def _transcendental(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) ->
 
 
 _FUNCTIONS: Final[Mapping[str, Function]] = {
-    "abs": _elementary(lambda x, _: np.abs(x), elementary.ABS),
-    "square": _elementary(lambda x, _: x * x, elementary.SQUARE),
-    "sqrt": _elementary(
+    "abs": _elementary_function(lambda x, _: np.abs(x), elementary.ABS),
+    "square": _elementary_function(lambda x, _: x * x, elementary.SQUARE),
+    "sqrt": _elementary_function(
         lambda x, _: np.where(x >= 0, np.sqrt(x), np.float32(np.nan)),
         elementary.SQRT,
         lambda x: ~(x >= 0),
         "of NaN or of a negative number",
     ),
-    "reciprocal": _elementary(
+    "reciprocal": _elementary_function(
         _reciprocal,
         elementary.RECIPROCAL,
         lambda x: ~(_reciprocal(x, Attributes()) > -np.inf),
         "of NaN, or of a number whose inverse is -inf",
     ),
-    "power": _elementary(_power, elementary.POWER),
-    "lrelu": _elementary(_lrelu, elementary.LRELU),
+    "power": _elementary_function(_power, elementary.POWER),
+    "lrelu": _elementary_function(_lrelu, elementary.LRELU),
     "dropout": Function(_dropout, elementary.dropout_tiles, _dropout_arguments),
-    **{name: _transcendental(*pair) for name, pair in transcendental.FUNCTIONS.items()},
+    **{name: _transcendental_function(*pair) for name, pair in transcendental.FUNCTIONS.items()},
 }
 
 
-def _region(vector: str, op_name: str) -> Region:
+def _region_of_mode(vector: str, op_name: str) -> Region:
     """Return the region of a vector mode. Raises ProgramError for an unknown word."""
     if vector not in _REGIONS:
         raise ProgramError(f"op {op_name}: vector mode {vector!r} is not r, c or rc")
@@ -153,29 +154,29 @@ def region_of(call: PlannedOp) -> Region:
     """Return the region of an op that is not part of a fused op: the vector mode's, the whole tile for tiny input tiles
     (OPS 5.2)."""
     height, width = call.operands[0].tile_dim
-    region = _region(call.vector, call.name)
+    region = _region_of_mode(call.vector, call.name)
     if height <= 16 or width <= 16:
         return _REGIONS["rc"]
     return region
 
 
 def on_region(call: PlannedOp, type: str, region: Region, tiles: Tiles, outside: Tiles | float) -> Tiles:
-    """Apply function `type` by its definition to float32[..., 32, 32]: its results on the region, `outside` elsewhere.
-    Raises ProgramError where the reference aborts on an element of the region, unless undefined results are taken as
-    NaN."""
+    """Return function `type` of float32[..., 32, 32] by its definition: its results on the region, `outside` elsewhere.
+    Raises ProgramError where the reference aborts on an element of the region, unless the netlist takes undefined
+    results as NaN."""
     function = _FUNCTIONS[type]
     part = tiles[..., : region.rows, : region.columns]
     result = np.array(np.broadcast_to(np.float32(outside), tiles.shape))
     with np.errstate(all="ignore"):
         if function.fails is not None:
-            _require_none(call, type, int(np.count_nonzero(function.fails(part))))
+            _require_no_failures(call, type, int(np.count_nonzero(function.fails(part))))
         result[..., : region.rows, : region.columns] = function.reference(part, call.attributes)
     return result
 
 
 def run_in_place(call: PlannedOp, type: str, region: Region, tiles: Tiles, parallel: Parallel) -> None:
-    """Run the kernel of function `type` on the region of float32[w, n, 1024], in place; the other elements keep their
-    values."""
+    """Run the kernel of function `type` on the region of each tile of float32[w, n, 1024], in place; other elements
+    keep their values. Raises ProgramError as `on_region`."""
     function = _FUNCTIONS[type]
     arguments = function.arguments(call.attributes, region)
     if not function.marks:
@@ -183,10 +184,10 @@ def run_in_place(call: PlannedOp, type: str, region: Region, tiles: Tiles, paral
         return
     failed = np.zeros(items(tiles), np.bool_)
     parallel(function.kernel, items(tiles), tiles, region.runs, failed, *arguments)
-    _require_none(call, type, int(failed.sum()))
+    _require_no_failures(call, type, int(failed.sum()))
 
 
-def _require_none(call: PlannedOp, type: str, failures: int) -> None:
+def _require_no_failures(call: PlannedOp, type: str, failures: int) -> None:
     """Raise ProgramError if there are failures (elements or tiles on which the reference aborts), unless the netlist
     takes undefined results as NaN."""
     if failures and not call.undefined_is_nan:

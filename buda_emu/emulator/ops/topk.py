@@ -31,16 +31,16 @@ class Row:
         self.indices[i], self.indices[j] = self.indices[j], self.indices[i]
 
     def compare_exchange(self, largest: bool, i: int, j: int) -> None:
-        """Put pairs i and j in order, a CE of OPS 6.11: the greater value comes first (`largest`) or last; of equal
-        values negative ones change places with `largest`, the others without."""
+        """Put pairs i and j in order: with `largest` the greater value first, else last (a CE of OPS 6.11). Equal
+        values change places where they are negative with `largest`, and where they are not without it."""
         a = self.values[i]
         b = self.values[j]
         if (largest and (b > a or (a == b and a < 0))) or (not largest and (b < a or (a == b and a >= 0))):
             self.swap(i, j)
 
     def bitonic_pass(self, base: int, length: int, largest: bool, flip: bool = False) -> None:
-        """Sort the bitonic run of `length` pairs from `base` on, a P of OPS 6.11, greatest first or last (`largest`);
-        with `flip` every CE is followed by one more exchange."""
+        """Sort the bitonic run of `length` pairs from `base` on: with `largest` the greatest first, else last (a P of
+        OPS 6.11). With `flip` every compare-exchange is followed by one more exchange."""
         d = length // 2
         while d >= 1:
             for block in range(length // (2 * d)):
@@ -52,14 +52,14 @@ class Row:
             d //= 2
 
     def sort_runs(self, length: int, flips: bool) -> None:
-        """Sort each run of `length` pairs by a P, greatest first and last by turns; `flips`: with the additional
-        exchanges in runs of the upper half of each 128."""
+        """Sort each run of `length` pairs, by turns with the greatest first and last. With `flips`, runs in the upper
+        half of each 128 pairs are sorted with the additional exchanges of `bitonic_pass`."""
         for run, base in enumerate(range(0, len(self.values) - length + 1, length)):
             self.bitonic_pass(base, length, run % 2 == 0, flips and base % 128 >= 64)
 
     def network(self, k: int, kreduce: bool) -> None:
-        """Bring the k greatest pairs forward, best first; with `kreduce` the runs of k are taken as sorted already if k
-        is at most 16."""
+        """Sort so that the k greatest pairs come first, best first. With `kreduce` runs of k pairs are taken as sorted
+        already if k is at most 16."""
         phases = k.bit_length() - 1  # log2(k)
         if not kreduce:
             for phase in range(phases):
@@ -78,7 +78,8 @@ class Row:
 
 
 def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
-    """Return the exchanges of a row of `elements`, (i, j, largest, flip) each: the network of `Row`, for the kernel."""
+    """Return the steps of `Row.network` on a row of `elements`, as rows (i, j, largest, flip) of compare-exchanges for
+    the kernel."""
     steps: list[NDArray[np.int32]] = []
 
     def exchanges(bases: Numbers, d: int, width: int, flip: Flags, largest: Flags) -> None:
@@ -89,7 +90,8 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
         steps.append(np.stack([first, first + d, *rules], axis=1).astype(np.int32))
 
     def sort_runs(bases: Numbers, length: int, flip: Flags) -> None:
-        """Append the exchanges of a P on the run of `length` at each base, greatest first and last by turns."""
+        """Append the exchanges that sort the bitonic run of `length` at each base, by turns with the greatest first and
+        last."""
         largest = np.arange(len(bases)) % 2 == 0
         d = length // 2
         while d:
@@ -120,7 +122,8 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
 
 
 def index_number(index: float) -> int:
-    """Return an index truncated to int; -2^31 where that does not fit 32 bits or is NaN, as on x86."""
+    """Return an index truncated to int; -2^31 where that does not fit 32 bits or is NaN, as a conversion on x86
+    gives."""
     if -INT32_LIMIT <= index < INT32_LIMIT:
         return int(index)
     return -INT32_LIMIT
@@ -132,8 +135,8 @@ class TopK:
     core has its own k."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return (t, R, grid columns * ceil(k / 32)). Raises ProgramError, and UnsupportedError for a k that is not a
-        power of two."""
+        """Return (t, R, grid columns * ceil(k / 32)). Raises ProgramError where values, indices and grid do not fit,
+        UnsupportedError for a k that is not a power of two."""
         require_operands(call, 2)
         t, rows, cols = require_same_shape(call)
         cores = call.blocking.grid_size[1]
@@ -148,15 +151,15 @@ class TopK:
         return t, rows, cores * -(-k // 32)
 
     def label(self, call: PlannedOp) -> str:
-        """Return the label of the operand whose elements are the result (OPS 3.1)."""
+        """Return the label of the operand whose elements are the result: of the values, or of the indices (OPS 3.1)."""
         return call.operands[0 if call.attributes.sort == "max" else 1].label
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
-        """Compute by the definition: each core sorts its columns of a row in the network; the result is values or
-        indices (see `label`)."""
+        """Compute the result by the definition: each core sorts its columns of a row by the network; the result has the
+        best values or their indices."""
         cores = call.blocking.grid_size[1]
         k = call.attributes.k
-        values, indices = (_rows(tensor) for tensor in all_entries(inputs))
+        values, indices = (_as_rows(tensor) for tensor in all_entries(inputs))
         w, t, rows, cols = values.shape
         elements = cols // cores
         out = np.zeros((w, t, rows, cores * -(-k // 32) * 32), np.float32)
@@ -188,7 +191,7 @@ class TopK:
         parallel(topk_rows, count, out, values, indices, steps, options, unblanked_dims(call))
 
 
-def _rows(tiles: Tiles) -> Tiles:
-    """Return float32[w, t, R, C, 32, 32] as rows of elements, [w, t, R * 32, C * 32]."""
+def _as_rows(tiles: Tiles) -> Tiles:
+    """Return tiles float32[w, t, R, C, 32, 32] as rows of elements, [w, t, R * 32, C * 32]."""
     w, t, rows, cols = tiles.shape[:4]
     return tiles.swapaxes(3, 4).reshape(w, t, rows * 32, cols * 32)

@@ -28,8 +28,8 @@ class TopK:
         return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 
     def maker(self, job: Job) -> Maker:
-        """Sort the values of all rows at once as Dst holds them, and return the maker that packs the best values or
-        hands out the indices. Raises UnsupportedError for a gradient op or integers."""
+        """Sort the values of all rows at once as Dst holds them, and return the function that hands out tiles of the
+        best values or of their indices. Raises UnsupportedError for a gradient op or integers."""
         job.no_gradient()
         call = job.call
         entries = job.entries
@@ -44,7 +44,7 @@ class TopK:
         for start in range(0, len(flat), count):
             flat[start : start + count] = load(source.image(units, start, start + count), mode).view(np.float32)
         numbers = indices.stored_tiles(0, entries * count).values().reshape(values.shape)
-        result = _golden(_in_place(call.op), values, numbers, units, job.parallel)
+        result = _sort_rows(_with_identity_maps(call.op), values, numbers, units, job.parallel)
         if call.op.attributes.sort == "max":
             images: U32 = store(result.view(np.uint32), mode).reshape(-1, TILE_ELEMENTS)
             return lambda start, stop: DstTiles(images[start:stop], mode)
@@ -52,15 +52,15 @@ class TopK:
         return lambda start, stop: rows[start:stop]
 
 
-def _in_place(op: PlannedOp) -> PlannedOp:
-    """Return the call on operands that have been read through their TMs already."""
+def _with_identity_maps(op: PlannedOp) -> PlannedOp:
+    """Return the call for operands whose tiles are already in post-TM order."""
     operands = tuple(replace(operand, map=TileMap.identity(operand.map.shape)) for operand in op.operands)
     return replace(op, operands=operands)
 
 
-def _golden(op: PlannedOp, values: Tiles, numbers: Tiles, units: Units, parallel: Parallel) -> Tiles:
-    """Return the result of topk on values and index numbers, float32[w, tiles, 1024], by the network's reference or its
-    kernel, as the units demand."""
+def _sort_rows(op: PlannedOp, values: Tiles, numbers: Tiles, units: Units, parallel: Parallel) -> Tiles:
+    """Return the result of topk, best values or indices, on values and index numbers float32[w, tiles, 1024]: by the
+    network's reference for `ReferenceUnits`, else by its kernel."""
     implementation = ops.implementation("topk")
     t, rows, cols = implementation.shape(op)
     if isinstance(units, ReferenceUnits):

@@ -129,50 +129,53 @@ class Units(Protocol):
         ...
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """Return the Dst image of register words of format `register` that an op copies to a Dst of `mode` (2.7)."""
+        """Return the Dst image, for a Dst of `mode`, of register words of format `register` (DEVICE_NUMERICS 2.7)."""
         ...
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """Return the Dst image of a + b by ELWADD, or a - b by ELWSUB, accumulated onto `dst` where one is given (2.5,
-        5)."""
+        """Return the Dst image of a + b (ELWADD), with `subtract` of a - b (ELWSUB), added to `dst` where one is given
+        (DEVICE_NUMERICS 2.5, 5). `a` and `b` are register words [n, 1024] of format `register`."""
         ...
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """Return the Dst image of a * b by ELWMUL, in the phases of a fidelity, accumulated onto `dst` or onto zeros
-        (2.4, 5)."""
+        """Return the Dst image of a * b (ELWMUL) in the phases of a math fidelity, added to `dst` where one is given
+        (DEVICE_NUMERICS 2.4, 5). `a` and `b` are register words [n, 1024] of format `register`."""
         ...
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """Compute dst[w, n, 1024] += in0 x in1, for those tiles of dst, counted over w (2.8)."""
+        """Add the products of a block to the tiles `items` of dst[w, n, 1024], in place; tiles are counted over w
+        (DEVICE_NUMERICS 2.8)."""
         ...
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """Return a function that adds to images[stop - start, 1024] the products of an identity matmul's tiles
-        start..stop, line by line; None where tiles have to be multiplied. `spill`: the conversion of a tile between two
-        strips, if there is any."""
+        """Return a function (images, start, stop) that adds the products of an identity matmul's tiles start..stop to
+        images[stop - start, 1024], line by line; None where these units cannot, and the caller multiplies tiles.
+        `spill`: how sums go to L1 and back between two strips, None if they stay in Dst."""
         ...
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """Return a function that makes tiles of `df` line by line where every strip of a tile is packed as `df`, and
-        added up in L1 (4.6); None where tiles have to be multiplied."""
+        """Return a function (out, start, stop) that makes an identity matmul's tiles start..stop line by line, packs
+        every strip as `df` and adds it up in L1 (DEVICE_NUMERICS 4.6); None where these units cannot, and the caller
+        multiplies tiles."""
         ...
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """Compute tiles start..stop of dst[w, m, 1024], each the maximum over equally many tiles of the source
-        (2.6)."""
+        """Write tiles start..stop of dst[w, m, 1024], each the maximum, along `dim`, over equally many consecutive
+        tiles of the source (DEVICE_NUMERICS 2.6)."""
         ...
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """Return the image of a function of the vector unit for one or two images; elements outside the vector mode
-        keep the first image (3)."""
+        """Return the Dst image of a vector function of one or two images; elements outside the vector mode keep those
+        of the first image (DEVICE_NUMERICS 3)."""
         ...
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """Return register words of a Dst image used as an operand (2.7)."""
+        """Return the words of a Src register of format `register` for a Dst image that becomes an operand
+        (DEVICE_NUMERICS 2.7)."""
         ...
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
@@ -180,26 +183,30 @@ class Units(Protocol):
         ...
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Unpack tiles of Float16 or Float16_b, copy them to a Dst of the same bits, and pack them again into `out`."""
+        """Unpack tiles of Float16 or Float16_b, copy them to a Dst of 16 bits, and pack them again into `out`: a copy
+        that changes zeros, denormals and NaNs only."""
         ...
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """Return what the packer leaves in L1 where it adds to the tiles there (4.6)."""
+        """Return the tiles that the packer leaves in L1 where it adds `new` to the tiles `old` there (DEVICE_NUMERICS
+        4.6)."""
         ...
 
 
 def float_mode(mode: DstMode) -> DstMode:
-    """Return the mode of a float in Dst; in an op on integers Dst has 32 bits (1.1)."""
+    """Return the mode in which Dst holds floats in an op with this mode: fp32 in an op on integers, whose Dst has 32
+    bits (DEVICE_NUMERICS 1.1)."""
     return "fp32" if mode == "int32" else mode
 
 
 def family_of(register: str) -> Family | None:
-    """Return the family of a register format; None for integers and registers that are not Src registers."""
+    """Return the exponent family ("a" or "b") of a register format; None for integers. Raises KeyError for a name that
+    is no register format."""
     return REGISTERS[register]
 
 
 def float_family(register: str) -> Family:
-    """Return the family of a register format for floats; B in Dst, too."""
+    """Return the exponent family of a register format of floats; "b" for formats that only Dst has."""
     return REGISTERS[register] or "b"
 
 
@@ -209,8 +216,8 @@ def tiles_of(dst: U32) -> U32:
 
 
 def block_by_block(units: Units, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
-    """Do `Units.matmul` with a spill by the units' other steps: multiply the inner tiles up to each end, pack the sums
-    and read them back. `items`: the tiles of dst, whose contents count."""
+    """Do a `Units.matmul` with a spill by single steps: multiply the inner tiles up to each end, pack the sums and read
+    them back. `items`: the tiles of dst, to whose contents the products are added."""
     rows = tiles_of(dst)[items.start : items.stop]
     after = [n + 1 for n in block.k[:-1] if spill.ends[n]]
     for first, last in pairwise([block.k.start, *after, block.k.stop]):
