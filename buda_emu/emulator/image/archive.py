@@ -76,10 +76,9 @@ _ARCHIVE = re.compile(r"\.(tti|tar|zip|gz|tgz|bz2|tbz2|xz|txz|zst|lz4|7z|rar)\Z"
 
 
 def checked_name(raw: str, is_folder: bool, place: Place) -> str:
-    """Return the name of a member without a leading `./` and, for a folder, without the slash at its end.
-
-    Raises ImageError for a name that is not a plain relative path below unzipped_tti/, and for the name of an
-    archive."""
+    """Return the name of a member without a leading `./` and, for a folder, without the slash at its end. Raises
+    ImageError for a name that is not a plain relative path below unzipped_tti/, and for a file that is an archive by
+    its name."""
     name = (raw.removesuffix("/") if is_folder else raw).removeprefix("./")
     if len(name) > _MAX_NAME:
         raise place.at(raw).error("image-path", f"its name has over {_MAX_NAME} characters")
@@ -94,8 +93,8 @@ def checked_name(raw: str, is_folder: bool, place: Place) -> str:
 
 
 def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
-    """Raise ImageError where two members (name, is a folder) would be one file, or where one would lie below a file.
-    `place` names the archive."""
+    """Raise ImageError where two members (name, whether it is a folder) would be one file on some file system, or where
+    one would lie below a file. `place` names the archive."""
     seen: dict[str, tuple[str, bool]] = {}
     for name, is_folder in members:
         before = seen.get(_fold_name(name))
@@ -112,7 +111,7 @@ def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
 
 
 def _fold_name(name: str) -> str:
-    """Return one spelling for all names that some file system takes for the same name."""
+    """Return a spelling that is the same for all names which some file system takes for one name."""
     if name.isascii():
         return name.lower()
     return normalize("NFC", normalize("NFKD", name).casefold())
@@ -141,15 +140,15 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
     extended: dict[str, str] = {}  # what the extension headers before a member say of it
     extensions = 0
     while True:
-        header = _read(stream, offset, _BLOCK)
+        header = _read_at(stream, offset, _BLOCK)
         if len(header) < _BLOCK:
             raise place.error(
                 "image-archive", f"it ends at byte {offset + len(header)}, without an end mark: it is cut"
             )
         if not any(header):
             break
-        info = _header(header, offset, place)
-        size = _size(extended.get("size"), info.size, place.at(info.name))
+        info = _parse_tar_header(header, offset, place)
+        size = _stated_size(extended.get("size"), info.size, place.at(info.name))
         start = offset + _BLOCK
         offset = offset + _BLOCK + -(-max(size, 0) // _BLOCK) * _BLOCK
         if size < 0 or start + size > length:
@@ -161,20 +160,20 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
             extensions += 1
             if extensions > _MOST_EXTENSIONS:
                 raise place.error("image-size", f"over {_MOST_EXTENSIONS} extension headers come before a member")
-            extended |= _extension(info, _text(stream, start, size, place, limits), place)
+            extended |= _extension_records(info, _read_extension(stream, start, size, place, limits), place)
             continue
-        yield _member(info, extended, start, size, place)
+        yield _make_tar_member(info, extended, start, size, place)
         extended = {}
         extensions = 0
     if extended:
         raise place.error("image-archive", "it ends after an extension header")
-    if length - offset > limits.header_bytes or any(_read(stream, offset, length - offset)):
+    if length - offset > limits.header_bytes or any(_read_at(stream, offset, length - offset)):
         raise place.error("image-archive", f"there is data after the end mark at byte {offset}")
 
 
-def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: int, place: Place) -> Member:
-    """Return a member of a tar from its header and its extension headers (`extended`). Raises ImageError for anything
-    but a plain file or folder."""
+def _make_tar_member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: int, place: Place) -> Member:
+    """Return a member of a tar from its header and the records of its extension headers (`extended`). Raises ImageError
+    for anything but a plain file or folder, and for a name that images do not allow."""
     is_folder = info.type == tarfile.DIRTYPE
     name = checked_name(extended.get("path", info.name), is_folder, place)
     if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
@@ -187,7 +186,7 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
     return Member(name=name, offset=start, size=size, stored=size, is_folder=is_folder)
 
 
-def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
+def _parse_tar_header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
     """Return the tar header in a block, which lies at `offset`. Raises ImageError for a block that is none."""
     try:
         return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
@@ -195,9 +194,9 @@ def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
         raise place.error("image-archive", f"no tar header at byte {offset} ({error})") from None
 
 
-def _size(stated: str | None, size: int, place: Place) -> int:
-    """Return the size of a member in bytes, which an extension header may state instead of the header (`stated`, as
-    text). Raises ImageError for a text that is no number."""
+def _stated_size(stated: str | None, size: int, place: Place) -> int:
+    """Return the size of a member in bytes: that of its extension header as text (`stated`) if there is one, else that
+    of its header. Raises ImageError for a text that is no number."""
     if stated is None:
         return size
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
@@ -205,14 +204,14 @@ def _size(stated: str | None, size: int, place: Place) -> int:
     return int(stated)
 
 
-def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
+def _extension_records(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
     """Return the records of an extension header, whose content is `text`: those of pax, or the long name of GNU tar as
-    `path`. Raises ImageError for a global header that names members."""
+    `path`. Empty for headers that change no member. Raises ImageError for a global header that names members."""
     if info.type in _GNU:  # where a link leads to is of no interest
         if info.type == tarfile.GNUTYPE_LONGNAME:
             return {"path": text.split("\0", 1)[0]}
         return {}
-    records = dict(_records(text.encode("utf-8", "surrogateescape"), place))
+    records = dict(_pax_records(text.encode("utf-8", "surrogateescape"), place))
     if info.type == tarfile.XGLTYPE:
         if records.keys() & {"path", "size", "linkpath"}:
             raise place.error("image-archive", "a global extension header names members")
@@ -220,7 +219,7 @@ def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]
     return records
 
 
-def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
+def _pax_records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
     """Yield key and value of each pax record. A record is its own length, a space, `key=value` and a line feed. Raises
     ImageError for a broken one."""
     position = 0
@@ -239,14 +238,14 @@ def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
         raise place.error("image-size", f"an extension header has over {_MOST_RECORDS} records")
 
 
-def _text(stream: IO[bytes], start: int, size: int, place: Place, limits: Limits) -> str:
-    """Return the content of an extension header as text. Raises ImageError for one that is longer than any."""
+def _read_extension(stream: IO[bytes], start: int, size: int, place: Place, limits: Limits) -> str:
+    """Return the content of an extension header as text. Raises ImageError where it is larger than `limits` allow."""
     if size > limits.header_bytes:
         raise place.error("image-size", f"an extension header has {size} bytes, the limit is {limits.header_bytes}")
-    return _read(stream, start, size).decode("utf-8", "surrogateescape")
+    return _read_at(stream, start, size).decode("utf-8", "surrogateescape")
 
 
-def _read(stream: IO[bytes], offset: int, size: int) -> bytes:
+def _read_at(stream: IO[bytes], offset: int, size: int) -> bytes:
     """Return up to `size` bytes at an offset, fewer where the file ends."""
     stream.seek(offset)
     return stream.read(size)
@@ -272,7 +271,7 @@ _BROKEN = (
 def zip_members(stream: IO[bytes], length: int, place: Place, limits: Limits) -> Iterator[Member]:
     """Yield every member of a zip in the order of the data. Raises ImageError for everything that is not a plain, whole
     zip."""
-    infos = sorted(_directory(stream, place, limits), key=lambda info: info.header_offset)
+    infos = sorted(_read_directory(stream, place, limits), key=lambda info: info.header_offset)
     end = 0
     for info in infos:
         at = place.at(info.orig_filename)
@@ -320,7 +319,7 @@ class _Bounded:
         return data
 
 
-def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.ZipInfo]:
+def _read_directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.ZipInfo]:
     """Return the entries of a zip's central directory. Raises ImageError for a file that is not a whole zip, or whose
     directory is too large."""
     bounded = cast("IO[bytes]", _Bounded(stream, limits.directory_bytes, place))
@@ -332,8 +331,8 @@ def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.
 
 
 def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:
-    """Raise ImageError for a member of a zip that is a link or a device, encrypted, packed in an unknown way, or
-    contradicts itself."""
+    """Raise ImageError for a member of a zip that is a link or a device, encrypted, packed in another way than deflate,
+    or contradicts itself."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG):
         raise at.error("image-kind", f"it is {_MEMBER_KINDS.get(kind, 'of a kind that does not fit its name')}")
@@ -381,8 +380,8 @@ class Archive:
     _state: FileState
 
     def read(self, name: str, limit: int | None = None) -> bytes:
-        """Return the bytes of a member. Raises ImageError where there is no such file, and when it is larger than
-        `limit`."""
+        """Return the bytes of a file in the archive, unpacked and checked against its checksum. Raises ImageError where
+        there is no such file, it is larger than `limit` or broken, or the archive has changed since it was opened."""
         member = self.members.get(name)
         at = self.place.at(name)
         if member is None or member.is_folder:
@@ -404,19 +403,19 @@ class Archive:
 
     def is_plain(self, name: str) -> bool:
         """Return whether a file lies in the archive uncompressed and without a checksum, so that parts of it can be
-        trusted alone."""
+        used without reading it all."""
         return self.has(name) and not self.members[name].deflated and self.members[name].crc is None
 
     def map_member(self, name: str) -> "NDArray[np.uint8]":
-        """Map the bytes of a file that `is_plain` without reading them: uint8[size]. Raises ImageError where the
-        archive changed."""
+        """Map the bytes of a file for which `is_plain` holds, without reading them: uint8[size]. Raises ImageError
+        where the archive has changed since it was opened, KeyError for an unknown name."""
         member = self.members[name]
         with self._reopen() as stream:
             return memory.map_bytes(stream, member.offset, member.size)
 
     def change_check(self, name: str) -> Callable[[], None]:
-        """Return a function that raises ImageError once the file is no longer the one that was loaded. Call it before
-        and after each look at the mapped bytes of a member."""
+        """Return a function that raises ImageError if the archive has changed since it was opened. Call it before and
+        after each use of the mapped bytes of member `name`."""
         place = self.place.at(name)
         return change_guard(place.archive, lambda how: place.error("image-changed", how), self._state)
 
@@ -430,12 +429,12 @@ class Archive:
         return checksum.hexdigest()
 
     def _reopen(self) -> IO[bytes]:
-        """Open the file again for a read. Raises ImageError where it has changed since it was loaded."""
+        """Open the archive again for a read. Raises ImageError where it has changed since it was opened first."""
         self._check_state()
         return _open_regular_file(self.place)
 
     def _check_state(self) -> None:
-        """Raise ImageError where the file is no longer the one that was loaded."""
+        """Raise ImageError where the archive has changed since it was opened."""
         difference = self._state.difference(self.place.archive)
         if difference:
             raise self.place.error("image-changed", f"the file is not the one that was loaded: {difference}")
@@ -483,9 +482,8 @@ def _open_regular_file(place: Place) -> IO[bytes]:
 
 
 def _inflate(stream: IO[bytes], member: Member, at: Place) -> bytes:
-    """Return the content of a deflated member, unpacked from `stream`, which stands at its packed data. Raises
-    ImageError for data that deflate did not write, that ends too early or too late, or that unpacks to more than the
-    size that the archive states."""
+    """Return the content of a deflated member, whose packed data begins at the position of `stream`. Raises ImageError
+    for broken data, and for data that does not unpack to the size that the archive states."""
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
     data = bytearray()
     left = member.stored

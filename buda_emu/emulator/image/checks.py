@@ -25,8 +25,8 @@ _FieldProblems = Iterator[tuple[str, str]]  # the field of an input or output, a
 
 
 def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str]) -> Iterator[Mismatch]:
-    """Yield every statement of `model` that the netlist contradicts. `tensors` are the names of constants and
-    parameters."""
+    """Yield every statement of the model's record that contradicts the netlist or itself. `tensors` are the names of
+    the image's constants and parameters."""
     for place, label in enumerate(model.labels):
         if label in model.labels[:place]:
             yield Mismatch(DEVICE, _RULE, f"{short_line(label)} occurs twice", steps=(KEY, "labels", place))
@@ -49,7 +49,7 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
 
 
 def _program_mismatches(model: ModelIo, netlist: Netlist) -> Iterator[Mismatch]:
-    """Yield every name in the model's programs that the netlist or the model does not have."""
+    """Yield repeated names of the model's programs, and names in them that the netlist or the model does not have."""
     labels = {
         "inputs": set(model.descriptions),
         "outputs": {tensor_io.label for tensor_io in model.outputs},
@@ -91,7 +91,7 @@ def _state_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str]
 
 
 def _extent_problems(state: ModelState, queue: Queue) -> _FieldProblems:
-    """Yield a problem where the elements of a cache do not lie within the entries of its ram."""
+    """Yield (field, problem) where the elements of a cache do not lie within the entries of its ram."""
     if state.slots > queue.entries:
         yield "slots", f"{state.slots}, but ram {queue.name} has {plural(queue.entries, 'entry')}"
     room = state.slots * prod(queue.blocking.element_shape)
@@ -104,8 +104,8 @@ def _extent_problems(state: ModelState, queue: Queue) -> _FieldProblems:
 def _queue_problems(
     tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, seen: Collection[str]
 ) -> _FieldProblems:
-    """Yield the field and the problem where the queue of an input or output does not exist, occurs twice, is filled
-    from the wrong side, or is on another chip. `seen`: the queues of inputs or outputs before it."""
+    """Yield (field, problem) where the queue of an input or output does not exist, occurs twice, is filled from the
+    wrong side, or is on another chip. `seen`: the queues of the inputs, or outputs, that were checked before."""
     queue = netlist.queues.get(tensor_io.queue)
     if queue is None:
         hint = near(tensor_io.queue, netlist.queues)
@@ -128,8 +128,8 @@ def _queue_problems(
 def _own_problems(
     tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tensors: Collection[str]
 ) -> _FieldProblems:
-    """Yield the field and the problem of an input or output that can be seen without the other ones. `tensors` are the
-    names of constants and parameters."""
+    """Yield (field, problem) for everything wrong with an input or output except for its queue's name and side.
+    `tensors` are the names of the image's constants and parameters."""
     queue = netlist.queues.get(tensor_io.queue)
     if isinstance(tensor_io, ModelInput):
         yield from _input_problems(tensor_io, model)
@@ -150,8 +150,8 @@ def _own_problems(
 
 
 def _view_problems(tensor_io: ModelInput | ModelOutput, queue: Queue) -> _FieldProblems:
-    """Yield a problem where the view does not fit into an entry of the queue. It is the leading part of the entry;
-    index words lie in order instead, so only their number counts."""
+    """Yield (field, problem) where the part of an entry that the tensor fills (its view) does not fit into an entry of
+    the queue. Index words lie in order, so only their number counts."""
     extent = queue.blocking.element_shape
     if isinstance(tensor_io, ModelOutput):
         if extent[0] % tensor_io.slices:
@@ -167,7 +167,8 @@ def _view_problems(tensor_io: ModelInput | ModelOutput, queue: Queue) -> _FieldP
 
 
 def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
-    """Yield the problems of an input alone and beside the other queues of the same label."""
+    """Yield (field, problem) for an input's label, for a shape or type that differs from that of another queue of the
+    same label, and for its layout."""
     if model.host is None:
         labels = model.labels
     else:
@@ -186,7 +187,7 @@ def _input_problems(model_input: ModelInput, model: ModelIo) -> _FieldProblems:
 
 
 def _layout_problems(model_input: ModelInput) -> _FieldProblems:
-    """Yield the problems in the layout of an input: its windows, its gathered elements and its view."""
+    """Yield (field, problem) for the layout of an input: its windows, its gathered elements and its view."""
     if model_input.windows is not None and len(model_input.windows.perm) != len(model_input.shape):
         yield (
             "windows",
@@ -207,7 +208,7 @@ def _layout_problems(model_input: ModelInput) -> _FieldProblems:
 
 
 def _range_problems(model_input: ModelInput) -> _FieldProblems:
-    """Yield the problems in the ranges of the indices that an input holds."""
+    """Yield (field, problem) for the index ranges that an input states."""
     count = prod(model_input.shape)
     for index_range in model_input.ranges:
         if index_range.from_end and not index_range.rows:
@@ -218,8 +219,8 @@ def _range_problems(model_input: ModelInput) -> _FieldProblems:
 
 
 def _chip_mismatches(chip: int, netlist: Netlist) -> Iterator[Mismatch]:
-    """Yield every operand that makes the graphs of a chip depend on another chip: a copy of the model needs a chip of
-    its own (NETLIST 1.7)."""
+    """Yield every operand on another chip that the graphs of `chip` need, and one mismatch if the chip has no graph: a
+    copy of the model must be complete on its chip (NETLIST 1.7)."""
     steps = (KEY, "chip")
     graphs = {graph.name for graph in netlist.graphs.values() if graph.target_device == chip}
     if not graphs:
@@ -248,10 +249,11 @@ def _queues_of_executes(netlist: Netlist, graphs: Collection[str]) -> set[str]:
 
 
 def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
-    """Yield every name of a host plan that the image or the netlist does not have."""
+    """Yield every name of a host plan that the image or the netlist does not have, and every contradiction in the plan
+    itself."""
 
     def wrong(rule: str, problem: str, *steps: str | int) -> Mismatch:
-        """Return the mismatch of a rule at these steps below the plan."""
+        """Return the mismatch of `rule` at these steps below the plan."""
         return Mismatch(DEVICE, rule, problem, steps=(KEY, "host", *steps))
 
     for steps, problem in plan.problems():
@@ -273,14 +275,15 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
 
 
 def _host_step_problems(step: HostStep, archive: Archive) -> Iterator[tuple[str, str, Steps]]:
-    """Yield rule, text and place below the step for a step of the host whose file the archive does not have."""
+    """Yield (rule, problem, place below the step) where the archive does not have the file of a step that the host
+    computes."""
     if not archive.has(f"{TOP}/{FOLDER}/{step.file}"):
         yield "image-member", f"{short_line(step.file)} is not in the archive's folder {FOLDER}", ("file",)
 
 
 def _device_step_problems(step: DeviceStep, model: ModelIo, netlist: Netlist) -> Iterator[tuple[str, str, Steps]]:
-    """Yield rule, text and place below the step for each name of a step of the device that netlist and model do not
-    have."""
+    """Yield (rule, problem, place below the step) for each name of a step that runs a program which netlist and model
+    do not have."""
     if step.program not in netlist.programs:
         hint = near(step.program, netlist.programs)
         problem = f"{short_line(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
@@ -303,8 +306,8 @@ _ROLES: Final = (
 
 
 def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
-    """Return every queue by its name, and by its written name all copies of one queue on several chips (NETLIST
-    1.7)."""
+    """Return every queue by its own name, and by the name written in the netlist's text all copies of one queue on
+    several chips (NETLIST 1.7)."""
     copies: dict[str, list[Queue]] = {}
     for queue in netlist.queues.values():
         copies.setdefault(queue.written_name, []).append(queue)
@@ -312,7 +315,8 @@ def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
 
 
 def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
-    """Yield every error and warning about parts of an image that contradict each other."""
+    """Yield every contradiction between the parts of an image, errors and warnings: device.json, netlist, tensors,
+    files, and what host and model need."""
     state = metadata.compiled_graph_state
     queues = queues_by_name(netlist)
     yield from _device_mismatches(metadata, netlist)
@@ -347,7 +351,7 @@ def _device_mismatches(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[M
 
 
 def _name_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
-    """Check that every listed name is a queue and occurs once, and that every constant and parameter has its tensor."""
+    """Yield listed names that are no queue or occur twice, and constants and parameters without a tensor."""
     for role in _ROLES:
         names = getattr(state, role)
         for place, name in enumerate(names):
@@ -425,7 +429,7 @@ def _tile_mismatches(state: CompiledGraphState, queues: Mapping[str, Sequence[Qu
 
 
 def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
-    """Return the place in device.json that describes a tensor."""
+    """Return the place in device.json at which a tensor is described."""
     group = "parameters"
     if entry.name in state.post_const_eval_constants:
         group = "constants"
@@ -435,8 +439,8 @@ def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
 def _tensor_mismatches(
     entry: TensorEntry, steps: Steps, queues: Sequence[Queue], netlist: Netlist, archive: Archive
 ) -> Iterator[Mismatch]:
-    """Yield where a constant or parameter has no queue, no file of its size, or does not fit its queue. `steps`: its
-    place in device.json."""
+    """Yield errors where a constant or parameter has no queue, no file of its size, or does not fit its queue. `steps`:
+    its place in device.json; `queues`: the queue and its copies on other chips, empty if there is none."""
     name = short_line(entry.name)
     if not queues:
         yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist", steps=steps)
@@ -453,7 +457,7 @@ def _tensor_mismatches(
 
 
 def _push_problem(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
-    """Return why a tensor cannot be pushed to its queue, "" if it can."""
+    """Return why a tensor cannot be pushed to its queue, "" if it can, and for a pickle, whose shape is not known."""
     if not queue.host_fed and not queue.is_ram:
         return f"queue {queue.name} is filled by op {queue.input}, not by the host"
     if entry.dump_format == "DEFAULT":
@@ -475,7 +479,7 @@ def _push_problem(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
 
 
 def _tile_push_problem(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
-    """Return why tiles of a file cannot go to a queue unchanged, "" if they can (NETLIST 7.3 push_input,
+    """Return why the tiles in a tensor's file cannot go to a queue unchanged, "" if they can (NETLIST 7.3 push_input,
     TilizedTensorDesc)."""
     if queue.layout != "tilized":
         return f"tiles, but queue {queue.name} has layout {queue.layout}"
@@ -490,7 +494,7 @@ def _tile_push_problem(entry: TensorEntry, queue: Queue, netlist: Netlist) -> st
 
 
 def _file_mismatches(metadata: DeviceMetadata, archive: Archive) -> Iterator[Mismatch]:
-    """Yield warnings for missing files that are not needed to run the image, and for pickled tensors."""
+    """Yield warnings for missing files that a run does not need, and one if tensors are pickled."""
     if metadata.optimizer:
         optimizer: Sequence[str] = (metadata.optimizer,)
     else:

@@ -87,14 +87,13 @@ class DeviceImage:
         return f"DeviceImage({self.path!r}, {self.metadata.arch}, {plural(len(self.tensors), 'tensor')})"
 
     def tensor(self, name: str) -> "Array":
-        """Read a constant or parameter as [entries, t, rows, cols].
-
-        Host tensors have their own element type (bfloat16 as float32), tiles come as float32, or uint32 for RawUInt
-        formats. Raises HostError for an unknown name, ImageError for a file that is not what the image says."""
-        return self._read(name, self._queues(name)[0], to_push=False)
+        """Read a constant or parameter as [entries, t, rows, cols]. Host tensors have their own element type (bfloat16
+        as float32), tiles come as float32, or uint32 for RawUInt formats. Raises HostError for an unknown name,
+        ImageError for a file that is not what the image states."""
+        return self._read_tensor(name, self._queues_of_name(name)[0], to_push=False)
 
     def netlist_text(self) -> bytes:
-        """Return the bytes of the netlist as the archive has them. Raises ImageError."""
+        """Return the bytes of the netlist's file in the archive. Raises ImageError."""
         return self._archive.read(f"{TOP}/{self.metadata.compiled_graph_state.netlist_filename}", MAX_BYTES)
 
     @cached_property
@@ -104,7 +103,8 @@ class DeviceImage:
 
     @property
     def held_queues(self) -> frozenset[str]:
-        """Names of the queues that the image has data for from the start."""
+        """Names of the queues that the image has initial data for: its constants and parameters, except those that
+        stand for an input."""
         return frozenset(self._tensors_by_queue())
 
     def initial_tensors(self) -> Iterator[InitialTensor]:
@@ -121,14 +121,14 @@ class DeviceImage:
                     array = mapped
                 else:
                     array = image_tensors.array_to_push(
-                        self._read(name, queue, to_push=True), self.tensors[name].format, queue
+                        self._read_tensor(name, queue, to_push=True), self.tensors[name].format, queue
                     )
                 yield InitialTensor(queue.name, array, 0 if queue.is_ram else None)
 
     @property
     def lent_queues(self) -> frozenset[str]:
-        """Names of the queues whose data may stay in the image's file while a machine runs; `initial_tensors` gives
-        them by reference."""
+        """Names of the queues whose data may stay in the image's file while a machine runs: `initial_tensors` yields
+        these tensors by reference to the file."""
         names = self._tensors_by_queue()
         initial = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
         return frozenset(queue.name for name, queue in initial if self._can_stay_in_file(name, queue))
@@ -144,8 +144,8 @@ class DeviceImage:
         return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
 
     def _can_stay_in_file(self, name: str, queue: Queue) -> bool:
-        """Return whether the tensor of that name is large and lies in the archive uncompressed, in a format whose
-        elements are not raw words: then it can stay in the file."""
+        """Return whether the tensor `name` need not be read into memory for its queue: it is large, lies in the archive
+        uncompressed, and has elements that can be decoded from the file."""
         entry = self.tensors[name]
         is_mappable = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
         return (
@@ -153,7 +153,8 @@ class DeviceImage:
         )
 
     def _map_tensor(self, name: str, queue: Queue) -> Any:
-        """Return a tensor by reference, or None where it has to be read."""
+        """Return a tensor by reference to the image's file, None where it has to be read into memory. Raises
+        ImageError."""
         if not self._can_stay_in_file(name, queue):
             return None
         entry = self.tensors[name]
@@ -183,8 +184,8 @@ class DeviceImage:
         return restrict_to_chip(single, self.model.chip)
 
     def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":
-        """Return a machine with every constant and parameter pushed. `options` are those of Emulator. Raises
-        HostError."""
+        """Return a new machine with every constant and parameter pushed; the caller closes it. `options` are those of
+        Emulator. Raises HostError, ImageError."""
         from buda_emu.emulator.runtime.emulator import Emulator
 
         emulator = Emulator(self.for_inputs, precision, threads, **options)
@@ -203,11 +204,11 @@ class DeviceImage:
         out for the queue; any other goes through the image's runtime transform. For a ConstantInput the image's
         constant is returned, repeated to as many entries as `array` has. Raises HostError, UnsupportedError naming a
         transform that inputs cannot have."""
-        queue = self._queues(name)[0]
+        queue = self._queues_of_name(name)[0]
         shape = queue.blocking.element_shape
         transform = _metadata_of(queue, self._transforms, NO_TRANSFORM)
         if transform.type == "ConstantInput":
-            return self._constant(name, queue, len(array))
+            return self._input_constant(name, queue, len(array))
         if array.ndim == 4 and array.shape[1:] == shape:
             return array
         model_input = None
@@ -238,19 +239,19 @@ class DeviceImage:
             model_output = self.model.by_queue.get(name)
         if model_output is not None:
             return model_output.from_queue(array)
-        return self._to_host(name, self._fold(name, array))
+        return self._transform_output(name, self._fold_output(name, array))
 
     def host_outputs(self, arrays: "Mapping[str, Array]") -> "dict[str, Array]":
         """Convert all outputs, by queue, as `host_output` does; those of one group are concatenated under the name of
         the group's first. Raises HostError, UnsupportedError."""
         if self.model is not None:
             return {name: self.host_output(name, array) for name, array in arrays.items()}
-        folded = {name: self._fold(name, array) for name, array in arrays.items()}
+        folded = {name: self._fold_output(name, array) for name, array in arrays.items()}
         transforms = {
-            name: _metadata_of(self._queues(name)[0], self._output_transforms, NO_TRANSFORM) for name in arrays
+            name: _metadata_of(self._queues_of_name(name)[0], self._output_transforms, NO_TRANSFORM) for name in arrays
         }
         joined = image_tensors.concatenate_outputs(folded, transforms, self._microbatch)
-        return {name: self._to_host(name, array) for name, array in joined.items()}
+        return {name: self._transform_output(name, array) for name, array in joined.items()}
 
     @property
     def plan(self) -> "HostPlan | None":
@@ -258,7 +259,7 @@ class DeviceImage:
         return self.model.host if self.model is not None else None
 
     def host_file(self, name: str) -> bytes:
-        """Read a file that the plan names. Raises ImageError."""
+        """Read the file `name` that the host's plan names. Raises ImageError where there is none."""
         return self._archive.read(f"{TOP}/{FOLDER}/{name}")
 
     @property
@@ -267,8 +268,8 @@ class DeviceImage:
         return bool(self.source_names())
 
     def source_names(self, folder: str = "") -> list[str]:
-        """Return the names of the files of the model that the image was compiled from, those of one folder alone if it
-        is given."""
+        """Return the names of the files of the model that the image was compiled from, only those below `folder` if
+        that is given; empty where the image has none."""
         top = f"{TOP}/{SOURCE}/"
         names = [name.removeprefix(top) for name in self._archive.members if name.startswith(top)]
         return [name for name in names if name.startswith(folder) and self._archive.has(f"{top}{name}")]
@@ -283,8 +284,8 @@ class DeviceImage:
         return self.metadata.model
 
     def names_of(self, queue: str) -> tuple[str, ...]:
-        """Return the names under which the host may give the data of a queue: the queue's, and that of the model's
-        input."""
+        """Return the names under which a caller may give the data of a queue: the queue's own, then that of the model's
+        input that it takes, if any."""
         model_input = None
         if self.model is not None:
             model_input = self.model.input_of.get(queue)
@@ -293,54 +294,59 @@ class DeviceImage:
         return tuple(dict.fromkeys((queue, model_input.label)))
 
     def check_outputs(self) -> None:
-        """Raise UnsupportedError for an output whose runtime transform `host_output` does not support."""
+        """Raise UnsupportedError where an output has a runtime transform that `host_output` cannot apply, so that a run
+        can fail before its work."""
         for name, transform in self._output_transforms.items():
             image_tensors.check_output_transform(name, transform)
 
     def _initial_names(self) -> Iterator[str]:
-        """Return the names of the tensors that are pushed before the first program."""
+        """Return the names of the tensors that are pushed before the first program: all but those that stand for an
+        input."""
         constant = {name for name, transform in self._transforms.items() if transform.type == "ConstantInput"}
         return (name for name in self.tensors if name not in constant)
 
     def _tensors_by_queue(self) -> dict[str, str]:
-        """Return the name of the initial tensor of each queue that has one."""
+        """Return, by queue, the name of the tensor that it is initialised with."""
         tensors: dict[str, str] = {}
         for name in self._initial_names():
-            tensors.update((queue.name, name) for queue in self._queues(name))
+            tensors.update((queue.name, name) for queue in self._queues_of_name(name))
         return tensors
 
-    def _constant(self, name: str, queue: Queue, entries: int) -> "Array":
-        """Return `entries` entries of the constant that stands for an input."""
-        array = image_tensors.array_to_push(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
+    def _input_constant(self, name: str, queue: Queue, entries: int) -> "Array":
+        """Return `entries` entries of the constant that the image pushes in place of the input `name`, repeated as
+        often as needed."""
+        array = image_tensors.array_to_push(
+            self._read_tensor(name, queue, to_push=True), self.tensors[name].format, queue
+        )
         return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
 
-    def _fold(self, name: str, array: "Array") -> "Array":
-        """Stack an output's entries as the host reads them, by the TMs that the image states for its queue
+    def _fold_output(self, name: str, array: "Array") -> "Array":
+        """Return an output's entries stacked as the host reads them, by the TMs that the image states for its queue
         (output_host_tms)."""
-        queue = self._queues(name)[0]
+        queue = self._queues_of_name(name)[0]
         producer = self.netlist.ops.get(queue.input)
         tms = self.metadata.compiled_graph_state.output_host_tms
         return image_tensors.fold_output(
             array, _metadata_of(queue, tms, NO_HOST_TM), producer is not None and producer.untilize_output
         )
 
-    def _to_host(self, name: str, array: "Array") -> "Array":
-        """Apply the image's runtime transform to a folded output. Raises HostError, UnsupportedError."""
-        queue = self._queues(name)[0]
+    def _transform_output(self, name: str, array: "Array") -> "Array":
+        """Return a folded output after the image's runtime transform. Raises HostError, UnsupportedError."""
+        queue = self._queues_of_name(name)[0]
         transform = _metadata_of(queue, self._output_transforms, NO_TRANSFORM)
         return image_tensors.queue_to_host(name, array, transform, _metadata_of(queue, self._output_shapes, None))
 
-    def _queues(self, name: str) -> Sequence[Queue]:
-        """Return the queues of a name: several where a queue has copies on several chips. Raises HostError for an
-        unknown name."""
+    def _queues_of_name(self, name: str) -> Sequence[Queue]:
+        """Return the queues of a name, at least one: several where a queue has copies on several chips. Raises
+        HostError for an unknown name."""
         queues = self._by_name.get(name)
         if queues is None:
             raise HostError(f"{self.path}: no queue {short_line(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
         return queues
 
-    def _read(self, name: str, queue: Queue, *, to_push: bool) -> "Array":
-        """Read a tensor in the way that its file is written; `to_push` as in `image_tensors.tilized_tensor`. Raises
-        HostError for an unknown name, ImageError."""
+    def _read_tensor(self, name: str, queue: Queue, *, to_push: bool) -> "Array":
+        """Read a tensor from its file, by the kind of file. `to_push`: as the machine takes it, not as the host would.
+        Raises HostError for an unknown name, ImageError."""
         entry = self.tensors.get(name)
         if entry is None:
             raise HostError(f"{self.path}: no tensor {name!r}; tensors: {', '.join(self.tensors) or 'none'}")
@@ -354,13 +360,14 @@ class DeviceImage:
 
 
 def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:
-    """Return values by the names that they are parallel to; names beyond the last value have none."""
+    """Return values by the names that they stand beside in a parallel list; names beyond the last value are left
+    out."""
     return dict(zip(names, items, strict=False))
 
 
 def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...]]:
-    """Return the host's shape of each output for which it is stated. Outputs that are concatenated have it under the
-    name of the group's first."""
+    """Return the shape on the host of each output for which the image states it, of concatenated outputs under the
+    first name of their group; empty where the image does not state as many shapes."""
     names = state.ordered_output_names
     shapes = state.ordered_output_shapes
     groups = output_groups(names, state.ordered_output_runtime_tensor_transforms)

@@ -28,30 +28,33 @@ class FieldError(Exception):
     value: Any = None
 
     def below(self, step: str | int, value: Any) -> "FieldError":
-        """Return this error for a field that has `value` and stands under the key, or at the number, `step` of the
-        field in which it was raised."""
+        """Add to this error, and return it, the key or number `step` under which the wrong field stands, and its
+        `value`. Called at each level that the error passes."""
         self.value = self.value if self.steps else value
         self.steps = (step, *self.steps)
         return self
 
 
 def required_field(read: Reader, **default: Any) -> Any:
-    """Declare a field without which the image is refused; a default serves code that builds an instance."""
+    """Declare a dataclass field that `read` reads, and without which the image is refused. `default` serves only code
+    that builds an instance."""
     return field(metadata={_READ: read, _NEEDED: True}, **default)
 
 
 def optional_field(read: Reader, default: Any = None) -> Any:
-    """Declare a field of the format whose absence is reported as a warning."""
+    """Declare a dataclass field that `read` reads; where the JSON lacks it, it is `default`, and its absence is
+    reported as a warning."""
     return field(default=default, metadata={_READ: read, _NEEDED: False})
 
 
 def optional_map_field(read: Reader) -> Any:
-    """Declare an optional field that holds an object with any keys."""
+    """Declare an optional dataclass field that holds an object with any keys, whose values `read` reads; empty where it
+    is absent."""
     return field(default_factory=empty, metadata={_READ: map_of(read), _NEEDED: False})
 
 
 def empty() -> Mapping[str, Any]:
-    """Return a read-only object without keys."""
+    """Return a read-only mapping without keys."""
     return MappingProxyType({})
 
 
@@ -81,7 +84,8 @@ def read_fields(kind: type[T], source: Mapping[str, Any], place: Place, absent: 
 
 @contextmanager
 def collect_errors(wrong: list[ImageError]) -> Generator[None]:
-    """Append an ImageError that is raised inside the block to `wrong` and continue after the block."""
+    """Context that appends an ImageError raised inside to `wrong` and goes on after the block, so that several errors
+    are reported together."""
     try:
         yield
     except ImageError as error:
@@ -89,7 +93,8 @@ def collect_errors(wrong: list[ImageError]) -> Generator[None]:
 
 
 def read_value(read: Reader, value: Any, place: Place) -> Any:
-    """Read one value. Raises ImageError, for the place where the wrong value stands."""
+    """Return the value that `read` makes of a JSON value. Raises ImageError, which names the place of the wrong value,
+    for what `read` refuses."""
     try:
         return read(value)
     except FieldError as error:
@@ -130,14 +135,15 @@ def text(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """Return a string, or the last part of an enum's member `{"__enum__": "Class.Member"}` (NETLIST 8)."""
+    """Return a string, or the last part of an enum's member `{"__enum__": "Class.Member"}` (NETLIST 8). Raises
+    FieldError for any other value."""
     if isinstance(value, dict) and value.keys() == {"__enum__"}:
         return text(value["__enum__"]).rpartition(".")[2]
     return text(value)
 
 
 def number_format(value: Any) -> str:
-    """Return the name of a number format. Raises FieldError for any other value."""
+    """Return a string or enum member that names a number format. Raises FieldError for any other value."""
     name = word(value)
     if name not in FORMATS:
         raise FieldError("a number format")
@@ -152,7 +158,7 @@ def flag(value: Any) -> bool:
 
 
 def integer_between(low: int, high: int) -> Reader:
-    """Return a reader of integers from `low` to `high`."""
+    """Return a reader of integers from `low` to `high`, both included."""
 
     def read(value: Any) -> int:
         """Return the integer unchanged. Raises FieldError for any other value."""
@@ -164,12 +170,13 @@ def integer_between(low: int, high: int) -> Reader:
 
 
 def optional(read: Reader) -> Reader:
-    """Return a reader of null and of what `read` accepts."""
+    """Return a reader that takes null as None, and any other value as `read` does."""
     return lambda value: None if value is None else read(value)
 
 
 def list_of(read: Reader, count: int | None = None) -> Reader:
-    """Return a reader of lists, of exactly `count` entries where a count is given."""
+    """Return a reader of lists, whose entries `read` reads, into tuples; of exactly `count` entries where a count is
+    given."""
 
     def read_all(value: Any) -> tuple[Any, ...]:
         """Read each entry of the list, and return them as a tuple."""
@@ -182,7 +189,7 @@ def list_of(read: Reader, count: int | None = None) -> Reader:
 
 
 def map_of(read: Reader) -> Reader:
-    """Return a reader of objects with any keys."""
+    """Return a reader of objects with any keys, whose values `read` reads, into read-only mappings."""
 
     def read_all(value: Any) -> Mapping[str, Any]:
         """Read each value of the object, and return it read-only."""
@@ -192,7 +199,8 @@ def map_of(read: Reader) -> Reader:
 
 
 def object_of(kind: type[T], *, closed: bool = False) -> Reader:
-    """Return a reader of objects with the fields of the dataclass `kind`, and with no others where it is `closed`."""
+    """Return a reader of objects into instances of the dataclass `kind`; unknown keys are ignored, or refused if
+    `closed`."""
 
     def read(value: Any) -> T:
         """Return the dataclass instance that an object describes. Raises FieldError for missing fields, wrong values
@@ -216,7 +224,8 @@ def object_of(kind: type[T], *, closed: bool = False) -> Reader:
 
 
 def below(read: Reader, step: str | int, value: Any) -> Any:
-    """Read a value that stands under the key or at the number `step`, and put that step into the FieldError."""
+    """Return what `read` makes of a value that stands under the key or number `step` of another. Raises FieldError with
+    that step in its place."""
     try:
         return read(value)
     except FieldError as error:

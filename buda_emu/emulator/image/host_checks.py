@@ -19,15 +19,15 @@ _ROWS: Final = (-2, 2)  # likewise of rows
 
 
 def missing_shape_problem(transform: Transform, field: str) -> str:
-    """Return the problem of a transform that lacks a shape which its type needs, "" if it has it."""
+    """Return as text that a transform lacks the shape `field`, which its type needs; "" if it has it."""
     if getattr(transform, field):
         return ""
     return f"the image states no {field} for its runtime transform {transform.type}"
 
 
 def entries_problem(elements: int, shape: Sequence[int]) -> str:
-    """Return the problem where elements do not divide into entries of `shape`, "" if they do. Its first number, a
-    batch, does not count."""
+    """Return as text that so many elements do not divide into entries of `shape`, "" if they do. The shape's first
+    number, a batch, does not count."""
     if elements % prod(shape[1:]) == 0:
         return ""
     return f"the image states shape {list(shape)} for a tensor of {elements} elements"
@@ -36,8 +36,8 @@ def entries_problem(elements: int, shape: Sequence[int]) -> str:
 def tile_padding(
     shape: Sequence[int], tile_dim: tuple[int, int], broadcast: Sequence[int]
 ) -> Iterator[tuple[int, int, bool]]:
-    """Yield what a shape [w, z, r, c] lacks to whole tiles: the axis, how many elements, and whether they repeat the
-    edge (a dimension of `broadcast`) instead of being zeros."""
+    """Yield what a shape [w, z, r, c] lacks to whole tiles: (axis, number of elements, whether these repeat the edge
+    instead of being zeros). `broadcast` has the dimensions that repeat."""
     height, width = tile_dim
     for axis, count, dims in ((3, -shape[3] % width, _COLUMNS), (2, -shape[2] % height, _ROWS)):
         if count:
@@ -45,8 +45,8 @@ def tile_padding(
 
 
 def repeat_problem(shape: Sequence[int], tile_dim: tuple[int, int], broadcast: Sequence[int]) -> str:
-    """Return the problem where more than one row or column of a shape [w, z, r, c] is to be repeated over a tile, by
-    the dimensions `broadcast`, else ""."""
+    """Return as text that a shape [w, z, r, c] has more than one row or column where `broadcast` wants one repeated
+    over a tile, else ""."""
     for axis, _, repeated in tile_padding(shape, tile_dim, broadcast):
         if repeated and shape[axis] != 1:
             return f"{shape[axis]} {'columns' if axis == 3 else 'rows'} cannot be repeated over a tile, only 1 can"
@@ -54,7 +54,7 @@ def repeat_problem(shape: Sequence[int], tile_dim: tuple[int, int], broadcast: S
 
 
 def stride_problem(transform: Transform) -> str:
-    """Return the problem of a Prestride whose strides differ or are below 1, else "" (NETLIST 8)."""
+    """Return as text that the strides of a Prestride transform differ or are below 1, else "" (NETLIST 8)."""
     strides = transform.stride_height, transform.stride_width
     if (strides[0] or 0) > 0 and strides[0] == strides[1]:
         return ""
@@ -62,8 +62,8 @@ def stride_problem(transform: Transform) -> str:
 
 
 def index_problem(width: int, queue: Queue) -> str:
-    """Return the problem where `width` indices, padded to whole tiles, do not divide into the tile rows of an
-    embedding's queue, else ""."""
+    """Return as text that `width` indices, padded to whole tiles, do not divide into the tile rows of an embedding's
+    queue, else ""."""
     rows = tile_rows(queue)
     if width % (rows * TILE_EDGE) == 0:
         return ""
@@ -77,7 +77,8 @@ def tile_rows(queue: Queue) -> int:
 
 
 def extent_of(cut: Sequence[int]) -> tuple[int, int, int]:
-    """Return t, rows and columns of a shape of the host, whose first number, a batch, does not count."""
+    """Return (t, rows, columns) of a shape of the host, whose first number, a batch, does not count; missing dimensions
+    are 1."""
     if len(cut) > 1:
         rows, columns = (1, 1, *cut[1:])[-2:]
     else:
@@ -87,8 +88,8 @@ def extent_of(cut: Sequence[int]) -> tuple[int, int, int]:
 
 
 def cut_problem(have: Sequence[int], cut: Sequence[int], shape: Sequence[int]) -> str:
-    """Return the problem where [entries, t, rows, columns] cannot be narrowed to `cut` and reshaped to `shape`, else
-    ""."""
+    """Return as text that entries [entries, t, rows, columns] cannot be narrowed to the shape `cut` and reshaped to
+    `shape`, else ""."""
     t, rows, columns = extent_of(cut)
     if t > have[1] or rows > have[2] or columns > have[3]:
         return f"shape {list(have)} cannot be narrowed to {list(cut)}"
@@ -99,8 +100,8 @@ def cut_problem(have: Sequence[int], cut: Sequence[int], shape: Sequence[int]) -
 
 
 def concat_problem(shapes: Sequence[Sequence[int]], dim: int) -> str:
-    """Return the problem where arrays of these shapes [entries, t, rows, columns] cannot be concatenated along `dim`,
-    else ""."""
+    """Return as text that arrays of these shapes [entries, t, rows, columns] cannot be concatenated along `dim`, else
+    ""."""
     axis = dim + 4 if dim < 0 else dim
     rest = {tuple(size for place, size in enumerate(shape) if place != axis) for shape in shapes}
     if 0 <= axis < 4 and len(rest) == 1:
@@ -132,7 +133,8 @@ _USED: Final = frozenset(
 
 
 def host_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
-    """Yield lists of a wrong length, impossible shapes and transforms, and a microbatch that no queue holds."""
+    """Yield errors and warnings about what device.json states for the host: lists of a wrong length, impossible shapes
+    and transforms, and a microbatch that does not fit the queues."""
     wrong = [*_length_mismatches(state), *_host_tm_mismatches(state, netlist, queues)]
     yield from wrong
     yield from _microbatch_mismatches(state, netlist, queues)
@@ -156,8 +158,8 @@ def _length_mismatches(state: CompiledGraphState) -> Iterator[Mismatch]:
 
 
 def _microbatch_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
-    """Check the microbatch against the queues. One entry of the host may serve a microbatch, which its queue has to
-    hold unless it is read once into L1 for all inputs."""
+    """Yield an error for an input queue that cannot hold a microbatch (unless each epoch reads it once, into L1), and a
+    warning where the microbatch is not the netlist's input_count."""
     steps = (STATE, "microbatch")
     prologue_queues = _prologue_queues(netlist)
     for name in state.ordered_input_names:
@@ -175,7 +177,8 @@ def _microbatch_mismatches(state: CompiledGraphState, netlist: Netlist, queues: 
 
 
 def _prologue_queues(netlist: Netlist) -> Set[str]:
-    """Return the queues whose entry an epoch loads once for all its inputs (prologue, NETLIST 4.4)."""
+    """Return the names of the queues from which some execute loads an entry once for all its inputs (prologue, NETLIST
+    4.4)."""
     queues: set[str] = set()
     for program in netlist.programs.values():
         for step in program.instructions:
@@ -186,8 +189,8 @@ def _prologue_queues(netlist: Netlist) -> Set[str]:
 
 
 def _host_tm_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
-    """Yield stacking factors of outputs that do not divide the queue's t, belong to no queue, or do not suit an
-    untilized queue."""
+    """Yield errors for stacking factors of outputs that do not divide the queue's t, belong to no queue, or do not suit
+    a queue that its op untilizes."""
     for name, tm in state.output_host_tms.items():
         steps = (STATE, "output_host_tms", name)
         if name not in queues:
@@ -213,9 +216,9 @@ def _input_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mis
         if name not in queues:
             continue
         queue = queues[name][0]
-        transform = _at(state.ordered_input_runtime_tensor_transforms, place, NO_TRANSFORM)
-        broadcast = _at(state.ordered_input_tile_broadcast_dims, place, ())
-        shape: tuple[int, ...] | None = _at(state.ordered_input_shapes, place, None)
+        transform = _value_at(state.ordered_input_runtime_tensor_transforms, place, NO_TRANSFORM)
+        broadcast = _value_at(state.ordered_input_tile_broadcast_dims, place, ())
+        shape: tuple[int, ...] | None = _value_at(state.ordered_input_shapes, place, None)
         field = _TRANSFORMS.format("input")
         problem = _input_problem(transform, broadcast, queue)
         if transform.type == "ConstantInput" and name not in state.tensors:
@@ -251,8 +254,9 @@ def _prestride_problem(transform: Transform, queue: Queue) -> str:
 
 
 def _input_problem(transform: Transform, broadcast: Sequence[int], queue: Queue) -> str:
-    """Return why no tensor of the host can become an entry of the queue by a transform, "" where one can. A transform
-    that inputs cannot have is reported where it is asked for: a tensor of the queue's own shape needs none."""
+    """Return why no tensor of the host can become an entry of the queue by this transform, "" where one can. Transforms
+    that inputs cannot have are not reported here but when a tensor is converted, as a tensor of the queue's own shape
+    needs none."""
     if transform.type == "ReinterpretShape":
         return _reinterpret_problem(transform, broadcast, queue)
     if transform.type == "Prestride":
@@ -286,7 +290,7 @@ def _padding_problem(shape: Sequence[int], broadcast: Sequence[int], queue: Queu
 
 
 def _index_placement_problem(count: int, queue: Queue) -> str:
-    """Return the problem where `count` indices do not become an entry of the queue, else ""."""
+    """Return why `count` indices of an embedding do not fill an entry of the queue, "" if they do."""
     rows = tile_rows(queue)
     width = -(-count // TILE_EDGE) * TILE_EDGE
     columns = -(-width // (rows * TILE_EDGE * TILE_EDGE)) * TILE_EDGE
@@ -304,11 +308,11 @@ def _entry_problem(shape: Sequence[int], entry: Sequence[int], queue: Queue) -> 
 
 # ----------------------------------------------------------------------------------------------------------- outputs
 def output_groups(names: Sequence[str], transforms: Sequence[Transform]) -> list[list[int]]:
-    """Return the positions in `names` of outputs that the host gets as one tensor of one shape: those of a
-    `concat_group` together, all others by themselves (FRONTEND 7). `transforms` are parallel to the names, or none."""
+    """Return the positions in `names` of the outputs that the host gets as one tensor: those of one `concat_group`
+    together, every other output alone (FRONTEND 7). `transforms` are parallel to the names, or empty."""
     groups: dict[tuple[str, int], list[int]] = {}
     for place in range(len(names)):
-        transform = _at(transforms, place, NO_TRANSFORM)
+        transform = _value_at(transforms, place, NO_TRANSFORM)
         joined = transform.type == "Concatenate"
         groups.setdefault(("joined", transform.concat_group or 0) if joined else ("alone", place), []).append(place)
     return list(groups.values())
@@ -329,7 +333,7 @@ def _output_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mi
         if any(names[place] not in queues for place in places):
             continue
         parts = [_folded_extent(queues[names[place]][0], state) for place in places]
-        transform = _at(transforms, places[0], NO_TRANSFORM)
+        transform = _value_at(transforms, places[0], NO_TRANSFORM)
         field = _TRANSFORMS.format("output")
         place = places[0]
         problem = concat_problem(parts, transform.concat_dim or 0) or _output_problem(transform, parts[0])
@@ -346,8 +350,8 @@ def _output_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mi
 
 
 def _output_problem(transform: Transform, have: Sequence[int]) -> str:
-    """Return why a transform cannot be applied to an output [entries, t, rows, columns], "" where it can. A transform
-    that outputs cannot have is refused where it is asked for: raw entries need none."""
+    """Return why a transform cannot be applied to an output [entries, t, rows, columns], "" where it can. Transforms
+    that outputs cannot have are not reported here but when an output is converted, as raw entries need none."""
     if transform.type == "Unpad":
         shape = transform.unpadded_shape or ()
         return missing_shape_problem(transform, "unpadded_shape") or cut_problem(have, shape, shape)
@@ -363,8 +367,7 @@ def _output_problem(transform: Transform, have: Sequence[int]) -> str:
 
 
 def _folded_extent(queue: Queue, state: CompiledGraphState) -> list[int]:
-    """Return [entries, t, rows, columns] of an output as the host reads it, stacked by its TMs, for one entry (LAYOUT
-    3.5)."""
+    """Return [1, t, rows, columns] of one entry of an output after its stacking on the host (LAYOUT 3.5)."""
     tms = state.output_host_tms
     tm = tms.get(queue.name, tms.get(queue.written_name, NO_HOST_TM))
     t, rows, columns = queue.blocking.element_shape
@@ -372,14 +375,14 @@ def _folded_extent(queue: Queue, state: CompiledGraphState) -> list[int]:
 
 
 def _joined_extent(parts: Sequence[Sequence[int]], dim: int) -> list[int]:
-    """Return the extent of parts [entries, t, rows, columns] concatenated along `dim`; they fit (`concat_problem`). A
-    single part stays."""
+    """Return the extent of these parts [entries, t, rows, columns] concatenated along `dim`, without a check that they
+    fit; that of a single part is unchanged."""
     extent = list(parts[0])
     if len(parts) > 1:
         extent[dim] = sum(part[dim] for part in parts)
     return extent
 
 
-def _at(items: Sequence[T], place: int, default: D) -> T | D:
-    """Return the value at a place of a list that may be empty, or the default."""
+def _value_at(items: Sequence[T], place: int, default: D) -> T | D:
+    """Return the value at a place of a list, or the default if the list is empty."""
     return items[place] if items else default

@@ -42,14 +42,15 @@ Device = Callable[["DeviceStep", Mapping[str, "Array"]], "Mapping[str, Array]"]
 
 
 def dtype(value: Any) -> str:
-    """Return the name of an element type. Raises FieldError for any other value."""
+    """Return the name of an element type of the host's tensors unchanged. Raises FieldError for any other value."""
     if text(value) not in DTYPES:
         raise FieldError(f"one of {', '.join(DTYPES)}")
     return value
 
 
-def _form(value: Any) -> str:
-    """Return the name of the form in which a host step's operator is written. Raises FieldError for any other value."""
+def _read_form(value: Any) -> str:
+    """Return the name of the form in which a host step's operator is written, "onnx" or "numpy". Raises FieldError for
+    any other value."""
     if text(value) not in FORMS:
         raise FieldError(f"one of {', '.join(FORMS)}")
     return value
@@ -102,7 +103,7 @@ class HostStep:
     `host/` in a `form`, and `why` the reason that it is not on the device."""
 
     kind: str = required_field(text)
-    form: str = required_field(_form)
+    form: str = required_field(_read_form)
     file: str = required_field(text)
     operands: tuple[str, ...] = required_field(list_of(text))
     results: tuple[Result, ...] = required_field(list_of(object_of(Result, closed=True)))
@@ -114,8 +115,8 @@ class HostStep:
         return f"{', '.join(result.value for result in self.results)} = {self.kind}"
 
 
-def _step(value: Any) -> DeviceStep | HostStep:
-    """Read a step of the plan: of the device where it names a program, else of the host. Raises FieldError."""
+def _read_step(value: Any) -> DeviceStep | HostStep:
+    """Read a step of the plan: of the device where it has a key "program", else of the host. Raises FieldError."""
     if "program" in json_object(value):
         kind = DeviceStep
     else:
@@ -131,7 +132,7 @@ class HostPlan:
     given: tuple[PlanInput, ...] = required_field(list_of(object_of(PlanInput, closed=True)))
     gives: tuple[PlanOutput, ...] = required_field(list_of(object_of(PlanOutput, closed=True)))
     constants: Mapping[str, str] = required_field(map_of(text))
-    steps: tuple[DeviceStep | HostStep, ...] = required_field(list_of(_step))
+    steps: tuple[DeviceStep | HostStep, ...] = required_field(list_of(_read_step))
     rules: tuple[ShapeRule, ...] = optional_field(list_of(object_of(ShapeRule, closed=True)), ())
 
     @property
@@ -146,11 +147,12 @@ class HostPlan:
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON for device.json."""
-        plan = _plain(self)
+        plan = _as_json_value(self)
         return plan if self.rules else {name: entry for name, entry in plan.items() if name != "rules"}
 
     def problems(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Yield place and text of each value that is read before a step gives it, or given twice."""
+        """Yield (place, problem) for each value that is read before a step computes it or is computed twice, and for
+        rules that do not fit the inputs."""
         names = [*self.constants, *(plan_input.value for plan_input in self.given)]
         for place, step in enumerate(self.steps):
             operands, results = _values_of_step(step)
@@ -167,8 +169,8 @@ class HostPlan:
 
 
 def _order_problems(names: Sequence[str], operands: Sequence[str], results: Sequence[str]) -> Iterator[str]:
-    """Yield a text for each operand of a step that is not among the values with these `names`, which there are before
-    it, and for each result that is."""
+    """Yield a problem for each operand of a step that is not yet among the values `names`, and for each result that
+    already is."""
     for name in operands:
         if name not in names:
             yield f"nothing before gives value {name!r}"
@@ -178,29 +180,28 @@ def _order_problems(names: Sequence[str], operands: Sequence[str], results: Sequ
 
 
 def _values_of_step(step: DeviceStep | HostStep) -> tuple[list[str], list[str]]:
-    """Return the names of the values that a step reads, and of those that it gives."""
+    """Return the names of the values that a step reads, and of those that it computes."""
     if isinstance(step, DeviceStep):
         return list(step.inputs.values()), list(step.outputs.values())
     return list(step.operands), [result.value for result in step.results]
 
 
-def _plain(value: Any) -> Any:
-    """Convert any part of a plan to JSON."""
+def _as_json_value(value: Any) -> Any:
+    """Return any part of a plan as plain data for JSON."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, str]", value))
     if isinstance(value, tuple):
-        return [_plain(entry) for entry in cast("tuple[Any, ...]", value)]
+        return [_as_json_value(entry) for entry in cast("tuple[Any, ...]", value)]
     if is_dataclass(value):
-        return {entry.name: _plain(getattr(value, entry.name)) for entry in fields(value)}
+        return {entry.name: _as_json_value(getattr(value, entry.name)) for entry in fields(value)}
     return value
 
 
 def follow(plan: HostPlan, values: "Mapping[str, Array]", device: Device, compute: Compute) -> "dict[str, Array]":
-    """Execute a plan and return the model's outputs by label.
-
-    `values` holds the values of the model's inputs and of `constants`. `device` runs a program on inputs by label and
-    returns its outputs by label; `compute` computes the host's steps. Raises what these raise, and HostError for inputs
-    that mean other shapes than the model was compiled for."""
+    """Execute a plan and return the model's outputs by label. `values` holds, by their names in the plan, the model's
+    inputs and the plan's constants. `device` runs the program of a step on inputs by label and returns its outputs by
+    label; `compute` computes a step of the host. Raises what these raise, and HostError for inputs whose values mean
+    other shapes than the model was compiled for."""
     values = dict(values)
     arrays = {plan_input.label: values[plan_input.value] for plan_input in plan.given}
     for rule in plan.rules:
@@ -231,12 +232,12 @@ class Windows(NamedTuple):
     counts: Sizes
 
     def shape(self, shape: Sizes) -> Sizes:
-        """Return the shape of the result: [N, counts..., elements of one window]."""
+        """Return the shape [N, counts..., elements of one window] of the windows of an input of this shape."""
         batch, channels = (shape[place] for place in self.perm[:2])
         return (batch, *self.counts, prod(self.sizes) * channels)
 
     def most(self, shape: Sizes) -> int:
-        """Return the number of elements of the largest array on the way to the result."""
+        """Return the number of elements of the largest array that `apply` makes for an input of this shape."""
         sizes = [shape[place] for place in self.perm]
         elements = [prod(sizes)]
         for size, count, extent in zip(self.sizes, self.counts, sizes[2:], strict=True):
@@ -244,8 +245,8 @@ class Windows(NamedTuple):
         return max(elements)
 
     def apply(self, array: "Array") -> "Array":
-        """Lay out the windows of an array as [N, counts..., elements of one window], the elements by place, then by
-        channel, with zeros outside of the input."""
+        """Return the windows of an array as [N, counts..., elements of one window]: the elements of a window by place,
+        then by channel, with zeros outside of the array."""
         rank = len(self.sizes)
         array = array.transpose(self.perm)
         for place, (size, stride, start, count) in enumerate(zip(*self[1:], strict=True)):
@@ -266,7 +267,8 @@ _lists: Final = list_of(list_of(integer_between(-_MOST, _MOST)), len(Windows._fi
 
 
 def read_windows(value: Any) -> Windows:
-    """Read windows from five lists of integers. Raises FieldError for anything else."""
+    """Read a windows record from a list of five lists of integers: order of dimensions, sizes, strides, starts, counts.
+    Raises FieldError for anything else."""
     layout = Windows(*_lists(value))
     rank = len(layout.sizes)
     if sorted(layout.perm) != list(range(rank + 2)):

@@ -28,13 +28,14 @@ class IndexRange:
         return -self.rows if self.from_end else 0
 
     def reads_zeros(self, indices: "Array") -> "Array":
-        """Return for each index whether it stands for no row."""
+        """Return, for each index, whether it is the one that stands for no row."""
         if self.zero is None:
             return np.zeros(indices.shape, bool)
         return indices == self.zero
 
     def check(self, array: "Array", label: str) -> None:
-        """Raise HostError if the input `label` holds an index of no row."""
+        """Raise HostError if the input called `label` holds an index that is neither in range nor the one for no
+        row."""
         flat = array.reshape(-1)
         if self.elements:
             flat = flat[list(self.elements)]
@@ -45,10 +46,10 @@ class IndexRange:
             hint = ""
             if self.lowest == 0 > unfit[0] and self.zero is None:
                 hint = "; add the number of rows to an index that is counted from the end"
-            raise HostError(f"input {label}: index {unfit[0]}: {self._words()}{hint}")
+            raise HostError(f"input {label}: index {unfit[0]}: {self._range_text()}{hint}")
 
-    def _words(self) -> str:
-        """Return which indices the model takes, for a message."""
+    def _range_text(self) -> str:
+        """Return which indices the model takes, in words for a message."""
         upper_bound = f" to {self.rows - 1}" if self.rows else " on"
         if self.zero is None:
             ignored = ""

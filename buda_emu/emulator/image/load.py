@@ -34,12 +34,12 @@ def load_image(
     expects. Raises ImageError for an image that is refused, NetlistError for its netlist, OSError.
     """
     archive = open_archive(document_path(path, "load_image"), limits)
-    metadata, config = _content(archive, limits)
+    metadata, config = _read_content(archive, limits)
     if arch is not None and small_letters("arch", arch) != metadata.arch:
         raise archive.place.at(DEVICE).below("arch").error("image-device", f"it is for {metadata.arch}, not for {arch}")
     if not allow_pickle:
         _refuse_pickles(archive, metadata)
-    result = _netlist(archive, metadata)
+    result = _check_netlist_inside(archive, metadata)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
     found_mismatches = [
@@ -57,7 +57,7 @@ def load_image(
         metadata=metadata,
         netlist=result.netlist,
         runtime_config=config,
-        findings=tuple(_diagnostic(mismatch, archive) for mismatch in found_mismatches),
+        findings=tuple(_make_diagnostic(mismatch, archive) for mismatch in found_mismatches),
     )
 
 
@@ -75,12 +75,12 @@ def _refuse_pickles(archive: Archive, metadata: DeviceMetadata) -> None:
 def _mismatch_diagnostics(
     metadata: DeviceMetadata, netlist: Netlist, archive: Archive, *, strict: bool
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each contradiction between the parts of an image, all of them errors if `strict`."""
+    """Yield a diagnostic for each contradiction between the parts of an image; warnings become errors if `strict`."""
     for mismatch in mismatches(metadata, netlist, archive):
         if strict:
-            yield _diagnostic(replace(mismatch, severity="error"), archive)
+            yield _make_diagnostic(replace(mismatch, severity="error"), archive)
         else:
-            yield _diagnostic(mismatch, archive)
+            yield _make_diagnostic(mismatch, archive)
 
 
 def _with_fixes(error: ImageError) -> tuple[Diagnostic, ...]:
@@ -107,8 +107,8 @@ def check_image(
     name = os.fspath(path)
     try:
         archive = open_archive(path, limits)
-        metadata, _ = _content(archive, limits)
-        result = _netlist(archive, metadata, check_netlist)
+        metadata, _ = _read_content(archive, limits)
+        result = _check_netlist_inside(archive, metadata, check_netlist)
     except ImageError as error:
         return NetlistResult(None, _with_fixes(error))
     except OSError as error:
@@ -116,14 +116,14 @@ def check_image(
     diagnostics = list(result.diagnostics)
     if arch is not None and arch.lower() != metadata.arch:
         problem = f"the image is for {metadata.arch}, not for {arch}"
-        diagnostics.append(_diagnostic(Mismatch(DEVICE, "image-device", problem, steps=("arch",)), archive))
+        diagnostics.append(_make_diagnostic(Mismatch(DEVICE, "image-device", problem, steps=("arch",)), archive))
     if result.netlist is not None:
         diagnostics += _mismatch_diagnostics(metadata, result.netlist, archive, strict=strict)
     refused = any(diagnostic.severity == "error" for diagnostic in diagnostics)
     return NetlistResult(None if refused else result.netlist, tuple(diagnostics))
 
 
-def _diagnostic(mismatch: Mismatch, archive: Archive) -> Diagnostic:
+def _make_diagnostic(mismatch: Mismatch, archive: Archive) -> Diagnostic:
     """Return the diagnostic that reports a mismatch, with its place in the archive."""
     return finding(
         archive.place.archive,
@@ -135,8 +135,8 @@ def _diagnostic(mismatch: Mismatch, archive: Archive) -> Diagnostic:
     )
 
 
-def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[str, str]]:
-    """Read device.json and compile_and_runtime_config.json. Raises ImageError."""
+def _read_content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[str, str]]:
+    """Read device.json, and compile_and_runtime_config.json ({} where there is none). Raises ImageError."""
     device = archive.place.at(DEVICE)
     metadata = read_metadata(parse_object(archive.read(DEVICE, limits.json_bytes), device), device)
     if not archive.has(CONFIG):
@@ -146,8 +146,11 @@ def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[
     return metadata, read_value(map_of(text), config, place)
 
 
-def _netlist(archive: Archive, metadata: DeviceMetadata, check_netlist: NetlistCheck = check_bytes) -> NetlistResult:
-    """Check the netlist inside, for the image's architecture. Raises ImageError where the archive has none."""
+def _check_netlist_inside(
+    archive: Archive, metadata: DeviceMetadata, check_netlist: NetlistCheck = check_bytes
+) -> NetlistResult:
+    """Check the netlist in the image, for the image's architecture, and return netlist and findings. Raises ImageError
+    where the archive has none."""
     member = _netlist_member(metadata)
     data = archive.read(member, MAX_BYTES)
     return check_netlist(data, f"{archive.place.archive}!{member}", metadata.arch)
@@ -162,7 +165,7 @@ def holds_netlist(path: StrPath, netlist: bytes) -> bool:
     """Return whether an image holds these bytes as its netlist. False for an image that cannot be read."""
     try:
         archive = open_archive(path, LIMITS)
-        metadata, _ = _content(archive, LIMITS)
+        metadata, _ = _read_content(archive, LIMITS)
         return archive.read(_netlist_member(metadata), MAX_BYTES) == netlist
     except (ImageError, OSError):
         return False

@@ -87,21 +87,21 @@ def tensor_entries(value: Any, place: Place) -> Mapping[str, TensorEntry]:
     entries: dict[str, TensorEntry] = {}
     for name, description in raw.items():
         with collect_errors(wrong):
-            entries[name] = _entry(name, description, place.below(name))
+            entries[name] = _read_entry(name, description, place.below(name))
     if wrong:
         raise combine_errors(wrong)
     return MappingProxyType(entries)
 
 
-def _entry(name: str, value: Any, place: Place) -> TensorEntry:
-    """Read the description of a tensor: the name of a pickle, or an object with the facts of a .bin or .tbin file.
-    Raises ImageError."""
+def _read_entry(name: str, value: Any, place: Place) -> TensorEntry:
+    """Read the description of the tensor `name`: the name of a pickle, or an object about a .bin or .tbin file. Raises
+    ImageError."""
     if isinstance(value, str):
         if not value.lower().endswith(".pkl"):
             raise place.error("image-field", f"{short_line(repr(value))} is not the name of a .pkl file")
-        return TensorEntry(name=name, dump_format="DEFAULT", member=_member(value, place))
+        return TensorEntry(name=name, dump_format="DEFAULT", member=_member_name(value, place))
     described = read_value(_read_description, value, place)
-    entry = TensorEntry(name=name, member=_member(described.pop("bin"), place.below("bin")), **described)
+    entry = TensorEntry(name=name, member=_member_name(described.pop("bin"), place.below("bin")), **described)
     problem = _entry_problem(entry)
     if problem:
         raise place.error("image-tensor", f"tensor {short_line(name)}: {problem}")
@@ -109,7 +109,7 @@ def _entry(name: str, value: Any, place: Place) -> TensorEntry:
 
 
 def _read_buffers(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Read number and bytes of the buffers in the description of a .tbin file. Raises FieldError."""
+    """Read the number of buffers, and the bytes of each, from the description of a .tbin file. Raises FieldError."""
     # The writer says buf_size_bytes, another loader wants buffer_size_bytes (NETLIST 8).
     keys = [key for key in ("buf_size_bytes", "buffer_size_bytes") if key in description]
     sizes = {below(integer_between(1, _LARGEST), key, description[key]) for key in keys}
@@ -145,9 +145,9 @@ def _read_description(value: Any) -> dict[str, Any]:
     return {**fields_read, "dump_format": "BACKEND"}
 
 
-def _member(file: str, place: Place) -> str:
-    """Return the name of the member that a path stands for, below the top folder, which the path may leave out. Raises
-    ImageError."""
+def _member_name(file: str, place: Place) -> str:
+    """Return the name of the archive's member that a path means; the path may leave out the top folder. Raises
+    ImageError for a name that images do not allow."""
     name = file.removeprefix("./")
     try:
         return checked_name(name if name.startswith(f"{TOP}/") else f"{TOP}/{name}", False, place)
@@ -156,7 +156,7 @@ def _member(file: str, place: Place) -> str:
 
 
 def _entry_problem(entry: TensorEntry) -> str:
-    """Return the problem of a tensor's description by itself, "" if there is none."""
+    """Return why a tensor's description contradicts itself, "" if it does not."""
     shape = entry.shape
     dim = entry.dim
     if any(size != 1 for size in shape[: 4 - dim]):
@@ -192,16 +192,16 @@ TRANSFORMS: Final = (
 )  # fmt: skip
 
 
-def _arch(value: Any) -> str:
-    """Return the netlist's word for an architecture, whose name may come in any case. Raises FieldError for an unknown
-    one."""
+def _read_arch(value: Any) -> str:
+    """Return our word for an architecture, whose name may come in any case. Raises FieldError for one that images
+    cannot be for."""
     name = word(value).lower()  # BackendDevice.from_string takes any case
     if name not in ARCH_WORDS:
         raise FieldError(f"one of {', '.join(ARCH_WORDS.values())}")
     return ARCHS[name].name
 
 
-def _transform_type(value: Any) -> str:
+def _read_transform_type(value: Any) -> str:
     """Return the name of a runtime transform. Raises FieldError for an unknown one."""
     name = word(value)
     if name not in TRANSFORMS:
@@ -209,8 +209,8 @@ def _transform_type(value: Any) -> str:
     return name
 
 
-def _dims(value: Any) -> tuple[int, ...]:
-    """Read a shape: a list, or an object with a list under `dims_` (NETLIST 8)."""
+def _read_dims(value: Any) -> tuple[int, ...]:
+    """Read a shape: a list, or an object with a list under `dims_` (NETLIST 8). Raises FieldError."""
     if not isinstance(value, dict):
         return list_of(positive)(value)
     dims = json_object(value).get("dims_")
@@ -228,22 +228,23 @@ _rounds: Reader = integer_between(
 )  # programs loop over them: far above every real image, and done in seconds
 
 
-def _chip(value: Any) -> int | tuple[int, ...]:
-    """Read the number of a chip, or its place x, y, rack, shelf (NETLIST 12)."""
+def _read_chip(value: Any) -> int | tuple[int, ...]:
+    """Read the number of a chip, or its place [x, y, rack, shelf] (NETLIST 12). Raises FieldError."""
     if isinstance(value, list):
         return list_of(natural, 4)(value)
     return natural(value)
 
 
-def _base_name(value: Any) -> str:
-    """Read a path and return its last part, which is all that matters of a netlist's path."""
+def _read_base_name(value: Any) -> str:
+    """Read a path and return its last part, which is all that matters of a netlist's path. Raises FieldError where that
+    is no file name."""
     name = re.split(r"[/\\]", text(value))[-1]
     if name in ("", ".", ".."):
         raise FieldError("the name of a file")
     return name
 
 
-def _pair(value: Any) -> tuple[str, str]:
+def _read_pair(value: Any) -> tuple[str, str]:
     """Return a list of two texts as a pair. Raises FieldError for any other value."""
     first, second = list_of(text, 2)(value)
     return first, second
@@ -254,10 +255,10 @@ class Transform:
     """The conversion of a tensor between host and queue at run time. Fields that a `type` does not use are None, or
     anything that the compiler happened to write."""
 
-    type: str = required_field(_transform_type)
-    original_shape: tuple[int, ...] | None = optional_field(optional(_dims))
-    reinterpreted_shape: tuple[int, ...] | None = optional_field(optional(_dims))
-    unpadded_shape: tuple[int, ...] | None = optional_field(optional(_dims))
+    type: str = required_field(_read_transform_type)
+    original_shape: tuple[int, ...] | None = optional_field(optional(_read_dims))
+    reinterpreted_shape: tuple[int, ...] | None = optional_field(optional(_read_dims))
+    unpadded_shape: tuple[int, ...] | None = optional_field(optional(_read_dims))
     stride_height: int | None = optional_field(optional(_unset))
     stride_width: int | None = optional_field(optional(_unset))
     kernel_height: int | None = optional_field(optional(_unset))
@@ -304,8 +305,8 @@ class ModuleMetadata:
     module_file_path: str
 
 
-def _module(value: Any) -> ModuleMetadata:
-    """Read where a source module comes from; texts that are absent or null are "". Raises FieldError."""
+def _read_module(value: Any) -> ModuleMetadata:
+    """Read the record of a source module; texts that are absent or null are "". Raises FieldError."""
     source = json_object(value)
     keys = ("module", "class", "module_file_path")
     texts = {key: "" if source.get(key) is None else text(source[key]) for key in keys}
@@ -313,7 +314,7 @@ def _module(value: Any) -> ModuleMetadata:
 
 
 _names: Final = list_of(text)
-_shapes: Final = list_of(_dims)
+_shapes: Final = list_of(_read_dims)
 _sizes: Final = list_of(anything)
 
 
@@ -332,7 +333,9 @@ class CompiledGraphState:
     ordered_target_names: tuple[str, ...] = optional_field(_names, ())
     ordered_constant_node_names: tuple[str, ...] = optional_field(_names, ())
     ordered_parameter_node_names: tuple[str, ...] = optional_field(_names, ())
-    ordered_intermediate_activation_names: tuple[tuple[str, str], ...] = optional_field(list_of(_pair), ())  # op, queue
+    ordered_intermediate_activation_names: tuple[tuple[str, str], ...] = optional_field(
+        list_of(_read_pair), ()
+    )  # op, queue
     ordered_input_subgraph_indices: tuple[int, ...] = optional_field(list_of(natural), ())
     ordered_output_subgraph_indices: tuple[int, ...] = optional_field(list_of(natural), ())
     ordered_target_subgraph_indices: tuple[int, ...] = optional_field(list_of(natural), ())
@@ -353,10 +356,10 @@ class CompiledGraphState:
     ordered_target_shapes: tuple[tuple[int, ...], ...] = optional_field(_shapes, ())
     ordered_intermediate_shapes: tuple[tuple[int, ...], ...] = optional_field(_shapes, ())
     ordered_output_data_formats: tuple[str, ...] = optional_field(list_of(number_format), ())
-    netlist_filename: str = required_field(_base_name)
+    netlist_filename: str = required_field(_read_base_name)
     output_host_tms: Mapping[str, HostTm] = optional_map_field(object_of(HostTm))
     consteval_trace: Any = optional_field(anything)
-    optimizer_param_info: Mapping[str, Any] = optional_map_field(list_of(_pair))
+    optimizer_param_info: Mapping[str, Any] = optional_map_field(list_of(_read_pair))
     cpueval_outputs: str | None = optional_field(optional(text))
     has_cache_buffers: bool = optional_field(flag, False)
     post_const_eval_constants: Mapping[str, TensorEntry] = field(default_factory=empty)
@@ -377,9 +380,9 @@ class DeviceMetadata:
 
     version: str = required_field(text)
     device_image_name: str = optional_field(text, "")
-    arch: str = required_field(_arch)
+    arch: str = required_field(_read_arch)
     devtype: str = optional_field(word, "")
-    chip_ids: tuple[int | tuple[int, ...], ...] = optional_field(list_of(_chip), ())
+    chip_ids: tuple[int | tuple[int, ...], ...] = optional_field(list_of(_read_chip), ())
     fp32_fallback: str = optional_field(number_format, "")
     optimizer: str | None = optional_field(optional(text))
     training: bool = optional_field(flag, False)
@@ -390,7 +393,7 @@ class DeviceMetadata:
     verify_cfg: Mapping[str, Any] | None = optional_field(optional(map_of(anything)))
     compiler_cfg: Mapping[str, Any] | None = optional_field(optional(map_of(anything)))
     loss_module: str | None = optional_field(optional(text))
-    module_name_to_metadata: Mapping[str, ModuleMetadata] = optional_map_field(_module)
+    module_name_to_metadata: Mapping[str, ModuleMetadata] = optional_map_field(_read_module)
     pybuda_pip_version_id: str = optional_field(text, "")
     pybuda_commit_hash: str | None = optional_field(optional(text), "")  # null: made outside of a git checkout
     budabackend_commit_hash: str | None = optional_field(optional(text), "")
@@ -401,7 +404,8 @@ class DeviceMetadata:
 
 
 def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
-    """Read device.json. Raises one ImageError for all fields that are missing or wrong."""
+    """Read the content of device.json. Raises ImageError for another version, and one ImageError for all fields that
+    are missing or wrong."""
     version = content.get("version")
     if version != VERSION:
         raise place.below("version").error("image-version", f"its version is {short_line(repr(version))}")
@@ -412,7 +416,7 @@ def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
     with collect_errors(wrong):
         if "compiled_graph_state" not in content:
             raise at.error("image-field", MISSING)
-        parts["compiled_graph_state"] = _state(
+        parts["compiled_graph_state"] = _read_state(
             read_value(json_object, content["compiled_graph_state"], at), at, missing
         )
     with collect_errors(wrong):
@@ -429,9 +433,9 @@ def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
     raise combine_errors(wrong)
 
 
-def _state(source: Mapping[str, Any], place: Place, missing: list[Place]) -> CompiledGraphState:
-    """Read the results of the compiler, with their tensors. Optional fields that are absent are appended to `missing`.
-    Raises one ImageError for all that is wrong."""
+def _read_state(source: Mapping[str, Any], place: Place, missing: list[Place]) -> CompiledGraphState:
+    """Read the compiler's results, with the descriptions of their tensors. Optional fields that are absent are appended
+    to `missing`. Raises one ImageError for all that is wrong."""
     wrong: list[ImageError] = []
     tensors: dict[str, Any] = {}
     for group in ("post_const_eval_constants", "post_const_eval_parameters"):

@@ -39,14 +39,14 @@ from buda_emu.support.unmasked import refuse_masked_arrays
 KEY: Final = "buda_emu_model"
 
 
-def _version(value: Any) -> int:
+def _read_version(value: Any) -> int:
     """Return the schema version, which is 1. Raises FieldError for any other value."""
     if type(value) is not int or value != 1:
         raise FieldError("the schema_version that is known, which is 1")
     return value
 
 
-def _share(value: Any) -> float:
+def _read_share(value: Any) -> float:
     """Return a number from 0 to 1. Raises FieldError for any other value."""
     if type(value) not in (int, float) or not 0 <= value <= 1:
         raise FieldError("a number from 0 to 1")
@@ -57,8 +57,8 @@ _extent: Final = list_of(positive, 3)
 
 
 def replace_infinities(values: "Array", largest: float = LARGEST) -> "Array":
-    """Return floats as the device holds them: infinities as the finite numbers that stand for them, and all others
-    within `largest`. On the device a move of elements is a product, and 0 times an infinity is NaN. NaN stays."""
+    """Return floats limited to `largest`, and infinities as the finite numbers that stand for them on the device: a
+    move of elements is a product there, and 0 times an infinity would be NaN. NaN stays."""
     if not values.size or (values.min() >= -largest and values.max() <= largest):
         return values
     infinite = np.isinf(values)
@@ -67,8 +67,8 @@ def replace_infinities(values: "Array", largest: float = LARGEST) -> "Array":
 
 
 def _refuse_names(named: Iterable[str], labels: Sequence[str], by_position: Container[str], takes: str) -> None:
-    """Raise HostError for a name that is none of the `labels`, with what the model `takes`, and for an input that was
-    given by position, too."""
+    """Raise HostError for a name in `named` that is none of the `labels`, or is that of an input given by position,
+    too. `takes` says in words what the model takes."""
     for name in named:
         if name not in labels:
             hint = near(name, (*labels, "precision"))
@@ -97,9 +97,9 @@ def inputs_by_label(
 
 
 def check_input(array: Any, label: str, shape: tuple[int, ...], dtype: str) -> "Array":
-    """Return an input of the model as a plain array. Raises HostError for another shape than the model's, and for
-    elements that are no values of its element type: complex numbers, texts, dates and other objects; of a model's
-    logical values all numbers but 0 and 1; of its integers fractions, NaN, and what is out of range."""
+    """Return an input of the model as a numpy array, of its own element type. Raises HostError for another shape than
+    the model's, elements that are no numbers, and for a model of logical values or integers numbers that its type does
+    not have."""
     refuse_masked_arrays(array, f"input {label}")
     tensor = np.asarray(array)
     if tensor.shape != shape:
@@ -122,15 +122,15 @@ def check_input(array: Any, label: str, shape: tuple[int, ...], dtype: str) -> "
 
 
 def _holds_real_numbers(kind: "np.dtype[Any]") -> bool:
-    """Return whether the elements are real numbers or logical values; packages such as ml_dtypes define further
-    types."""
+    """Return whether an element type has real numbers or logical values as elements, also one that a package such as
+    ml_dtypes defines."""
     if kind.kind == "V":
         return kind.names is None and kind.type is not np.void
     return kind.kind in "biuf"
 
 
 def _are_values_of(tensor: "Array", kind: "np.dtype[Any]") -> "Array":
-    """Return for each element whether a logical or an integer type has it as a value."""
+    """Return for each element whether the logical or integer type `kind` has it as a value."""
     if kind.kind == "b":
         return (tensor == 0) | (tensor == 1)
     bounds = np.iinfo(kind)
@@ -141,7 +141,8 @@ def _are_values_of(tensor: "Array", kind: "np.dtype[Any]") -> "Array":
 
 
 def inexact_integers(array: "Array") -> "Array":
-    """Return the elements of an array of whole numbers that float32 has not exactly: some of those beyond 2^24."""
+    """Return those elements of an array of whole numbers that float32 cannot represent exactly, as a flat array; empty
+    if it can all."""
     if not array.size or np.abs(array.astype(np.float64)).max() <= _ALL_EXACT:
         return array.reshape(-1)[:0]
     floats = array.astype(np.float32)
@@ -154,8 +155,8 @@ _ALL_EXACT: Final = 1 << 24
 
 
 def check_rules(rules: Sequence[ShapeRule], arrays: Mapping[str, Any]) -> None:
-    """Raise HostError for inputs by label whose values mean other shapes than the model was compiled for, and as
-    `check_input`."""
+    """Raise HostError for inputs, by label, whose values mean other shapes than the model was compiled for, and where
+    `check_input` refuses an input that decides a shape. Inputs that are not given are not checked."""
     for label, entry in deciding_inputs(rules).items():
         if label in arrays:
             check_input(arrays[label], label, entry.shape, entry.dtype)
@@ -205,8 +206,8 @@ class ModelInput:
         return 24 * (self.windows.most(self.shape) if self.windows else prod(self.shape))
 
     def entries(self, array: Any) -> "Array | None":
-        """Return the entries of the queue for the model's tensor, or for several with a dimension for them in front.
-        None for an array of another shape."""
+        """Return the queue's entries for the model's tensor, or for several tensors with a dimension for them in front;
+        None for an array of another shape. Raises HostError as `to_queue`."""
         refuse_masked_arrays(array, f"input {self.label}")
         tensor = np.asarray(array)
         if tensor.shape == self.shape:
@@ -216,12 +217,14 @@ class ModelInput:
         return np.concatenate([self.to_queue(sample) for sample in tensor])
 
     def made_up(self, stream: "np.random.Generator") -> "Array":
-        """Return a generated input of the model (see the function `made_up`)."""
+        """Return a random input of the model, drawn from `stream`: normal numbers for floats, else integers below the
+        bound that the model states."""
         return made_up(stream, self.shape, self.dtype, self.below)
 
     def to_queue(self, array: Any) -> "Array":
-        """Return one entry [1, t, rows, columns]. Raises HostError as `check_input`, for an index of no row, and for an
-        integer that the device would round."""
+        """Return the queue's entry [1, t, rows, columns] for the model's tensor: float32, or uint32 words where it
+        holds indices. Raises HostError as `check_input`, for an index of no row, and for an integer that float32 does
+        not have."""
         tensor = check_input(array, self.label, self.shape, self.dtype)
         for index_range in self.ranges:
             index_range.check(tensor, self.label)
@@ -244,7 +247,8 @@ class ModelInput:
         return entry
 
     def _index_words(self, flat: "Array") -> "Array":
-        """Return indices as words, counted from the first row of the table. Raises HostError for an index of no row."""
+        """Return indices as words that count from the first row of the table; NO_INDEX for one that stands for no row.
+        Raises HostError for an index out of range."""
         indices = flat.astype(np.int64)
         rows = IndexRange(self.rows, self.from_end, self.zero)
         rows.check(indices, self.label)
@@ -282,8 +286,8 @@ class ModelOutput:
         return parts.reshape(len(array), *extent)
 
     def from_queue(self, array: "Array") -> "Array":
-        """Return the model's tensor from one entry [1, t, rows, columns]; from several, with a dimension for them in
-        front."""
+        """Return the model's tensor from one entry [1, t, rows, columns] of its queue; from several entries, with a
+        dimension for them in front. Numbers that stand for infinities become infinite; integers are rounded."""
         t, rows, columns = self.view
         tensor = self._join_slices(array)[:, :t, :rows, :columns].reshape(-1, *self.shape)
         tensor = tensor[0] if len(array) == 1 else tensor
@@ -297,7 +301,8 @@ class ModelOutput:
         return rounded.astype(kind)
 
     def alone(self, array: "Array") -> "Array":
-        """Return entries [n, t, rows, columns] with zeros outside of the model's tensor."""
+        """Return entries [n, t, rows, columns] with zeros in place of everything that is not part of the model's
+        tensor, so that padding can be compared."""
         joined = self._join_slices(array)
         masked = np.zeros_like(joined)
         t, rows, columns = self.view
@@ -305,8 +310,8 @@ class ModelOutput:
         return self._split_slices(masked, array.shape[1:])
 
     def in_queue(self, array: "Array", extent: tuple[int, ...]) -> "Array | None":
-        """Return the model's tensor, or several with a dimension for them in front, as entries of its queue; None for
-        an array of another shape."""
+        """Return the entries of the queue, of shape [n, *extent], that hold the model's tensor, or several with a
+        dimension for them in front: the inverse of `from_queue`. None for an array of another shape."""
         if array.shape not in (self.shape, (len(array), *self.shape) if array.ndim else ()):
             return None
         entries = np.zeros((array.size // max(1, prod(self.shape)), *self.side_by_side(extent)), np.float32)
@@ -325,7 +330,7 @@ def made_up(stream: "np.random.Generator", shape: tuple[int, ...], dtype: str, b
     return numbers.astype(kind)
 
 
-def _plain(tensor_io: Any) -> Any:
+def _as_json_value(tensor_io: Any) -> Any:
     """Return a label, input or output as JSON."""
     if isinstance(tensor_io, str):
         return tensor_io
@@ -348,11 +353,11 @@ class ModelIo:
     outputs: tuple[ModelOutput, ...] = required_field(list_of(object_of(ModelOutput, closed=True)))
     chip: int | None = optional_field(optional(natural))
     host: HostPlan | None = optional_field(optional(object_of(HostPlan, closed=True)))
-    padding: Mapping[str, float] = optional_map_field(_share)
+    padding: Mapping[str, float] = optional_map_field(_read_share)
     programs: tuple[ModelProgram, ...] = optional_field(list_of(object_of(ModelProgram, closed=True)), ())
     states: tuple[ModelState, ...] = optional_field(list_of(object_of(ModelState, closed=True)), ())
     rules: tuple[ShapeRule, ...] = optional_field(list_of(object_of(ShapeRule, closed=True)), ())
-    schema_version: int = required_field(_version, default=1)
+    schema_version: int = required_field(_read_version, default=1)
 
     @cached_property
     def input_of(self) -> Mapping[str, ModelInput]:
@@ -373,9 +378,9 @@ class ModelIo:
         else:
             host = {"host": self.host.as_json()}
         caches = {"programs": self.programs, "states": self.states} if self.programs else {}
-        lists = {key: [_plain(entry) for entry in value] for key, value in (*parts.items(), *caches.items())}
+        lists = {key: [_as_json_value(entry) for entry in value] for key, value in (*parts.items(), *caches.items())}
         padding = {"padding": dict(self.padding)} if self.padding else {}
-        rules = {"rules": [_plain(rule) for rule in self.rules]} if self.rules else {}
+        rules = {"rules": [_as_json_value(rule) for rule in self.rules]} if self.rules else {}
         return {"schema_version": 1, **lists, **chip, **host, **padding, **rules}
 
     def on_chip(self, chip: int) -> "ModelIo":
@@ -394,8 +399,9 @@ class ModelIo:
         return read_value(object_of(ModelIo, closed=True), source, place)
 
     def queues(self, arrays: Mapping[str, Any]) -> "dict[str, Array]":
-        """Return the entries to push, by queue, for inputs by name. Raises HostError for missing and unknown names, and
-        as `check_rules`."""
+        """Return the entries to push, by queue, for the model's inputs by label. Raises HostError for missing and
+        unknown labels, as `check_input`, and for inputs whose values mean other shapes than the model was compiled
+        for."""
         missing = [
             label for label in dict.fromkeys(model_input.label for model_input in self.inputs) if label not in arrays
         ]
@@ -408,7 +414,7 @@ class ModelIo:
         return {model_input.queue: model_input.to_queue(arrays[model_input.label]) for model_input in self.inputs}
 
     def of_labels(self, labels: Sequence[str]) -> tuple[ShapeRule, ...]:
-        """Return the rules about some of the inputs."""
+        """Return those of the model's shape rules that are about these inputs alone."""
         return tuple(rule for rule in self.rules if all(entry.label in labels for entry in rule.inputs))
 
     @property

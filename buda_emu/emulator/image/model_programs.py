@@ -38,7 +38,7 @@ class ModelState:
         return sum((size - 1) * stride for size, stride in self.pieces)
 
     def content(self, entries: "Array") -> "Array":
-        """Return the cache from the entries of its ram."""
+        """Return the cache as an array of its `shape`, from the entries of its ram."""
         places = np.zeros(1, np.int64)
         for size, stride in self.pieces:
             places = (places[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)
@@ -70,8 +70,9 @@ class WindowProgram:
 
     def generate(self, prompt: Sequence[int], count: int, stop: int | None = None) -> list[int]:
         """Return the tokens that follow a prompt, each the one with the highest score: at most `count`, none after
-        `stop`. The windows of the prompt are one run, slot after slot; then each token is one run, on the slot of its
-        own window. Raises HostError for inputs of other shapes, and if the caches are too short."""
+        `stop`. The prompt's windows take one run, or more where the queues hold fewer, slot after slot; then each token
+        takes one run on the slot of its window. Raises HostError for inputs of other shapes, an empty prompt, and
+        caches that are too short."""
         if len(self.shapes) != 2 or self.shapes[0] != self.shapes[1] or len(self.shapes[0]) != 2:
             self._refuse_shapes()
         if self.shapes[0][0] != 1:
@@ -82,22 +83,23 @@ class WindowProgram:
         if not tokens:
             raise HostError("generate: the prompt has no tokens: give at least the one that a text begins with")
         if len(tokens) + count - 1 > longest:
-            raise HostError(self._too_long(f"{plural(len(tokens), 'token')} and {count} more", width))
+            raise HostError(self._too_long_message(f"{plural(len(tokens), 'token')} and {count} more", width))
         first = 0
         for _ in range(count):
             last = (len(tokens) - 1) // width
             scores: Array = np.zeros(0)
             for start in range(first, last + 1, self.room):
                 windows = range(start, min(start + self.room, last + 1))
-                scores = self.run([_window(tokens, window, width) for window in windows], start)
+                scores = self.run([_window_of_tokens(tokens, window, width) for window in windows], start)
             first = last
             tokens.append(int(np.argmax(scores[0, (len(tokens) - 1) % width])))
             if tokens[-1] == stop:
                 break
         return tokens[len(prompt) :]
 
-    def _too_long(self, tokens: str, width: int) -> str:
-        """Return the message about more tokens than the caches have room for: that of their windows of `width`."""
+    def _too_long_message(self, tokens: str, width: int) -> str:
+        """Return the message for more tokens than the caches have room for; `tokens` has their number in words, `width`
+        is that of a window."""
         room = f"{plural(self.slots, 'window')} of {plural(width, 'token')}"
         message = f"generate: {tokens}; caches have room for {width * self.slots}, {room}"
         if self.slots > 1:
@@ -108,11 +110,13 @@ class WindowProgram:
         )
 
     def _refuse_shapes(self) -> None:
+        """Raise HostError because the program's inputs are not tokens and positions."""
         raise HostError(f"generate: {self.name} takes {list(self.shapes)}, not tokens [1, n] and positions [1, n]")
 
 
-def _window(tokens: Sequence[int], window: int, width: int) -> "tuple[Array, Array]":
-    """Return the tokens of a window, zeros after the last token, and their positions."""
+def _window_of_tokens(tokens: Sequence[int], window: int, width: int) -> "tuple[Array, Array]":
+    """Return the tokens [1, width] of window number `window`, with zeros after the last token, and their positions [1,
+    width]."""
     window_tokens = list(tokens[window * width : (window + 1) * width])
     positions = np.arange(window * width, (window + 1) * width)[None]
     return np.asarray([window_tokens + [0] * (width - len(window_tokens))]), positions

@@ -53,13 +53,13 @@ def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, all
 
 
 def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
-    """Load the netlist alone, without looking at tensors. Raises as `open_file`."""
+    """Load the netlist of a netlist file or an image, without reading tensors. Raises as `open_file`."""
     return open_file(path, arch, cache=cache, allow_pickle=True).netlist
 
 
 def image_beside(path: StrPath) -> str | None:
-    """Return the image that has the name of a netlist's file, lies beside it and holds the same netlist, such as
-    model.tti beside the model.yaml of a compiled model; None where there is none. Nothing is checked."""
+    """Return the path of the image that has the name of a netlist's file, lies beside it and holds the same netlist,
+    such as model.tti beside model.yaml; None where there is none. The image's other contents are not checked."""
     name: str = fspath(path)
     image = name.rpartition(".")[0] + SUFFIX
     if not name.lower().endswith(netlists.YAML_SUFFIXES) or not isfile(image):  # noqa: PTH113 - names stay as given
@@ -82,7 +82,7 @@ def holds_model(path: StrPath) -> bool:
 
 
 def check_file(path: StrPath, arch: str | None = None) -> NetlistResult:
-    """Check a netlist or an image and return all findings. Never raises for the content of the file."""
+    """Check a netlist or an image, and return all findings; errors in the file are findings, too."""
     if not is_image(path):
         return netlists.check(path, arch)
     from buda_emu.emulator.image.load import check_image

@@ -166,17 +166,18 @@ class Contents:
 
 
 def write_image(stream: IO[bytes], contents: Contents, container: Container = "tar") -> None:
-    """Write an image. Raises HostError for tensors that do not fit their queues, UnsupportedError for what an image
-    cannot hold; then nothing has been written."""
-    members = _members(contents)
+    """Write an image to a stream. Raises HostError for tensors that do not fit their queues and names that images
+    cannot have, UnsupportedError for what an image cannot hold; then nothing has been written."""
+    members = _collect_members(contents)
     if container == "zip":
         _write_zip(stream, members)
     else:
         _write_tar(stream, members)
 
 
-def _members(contents: Contents) -> dict[str, _Member | None]:
-    """Return every member by name, None for a folder. All checks are made here, before anything is written."""
+def _collect_members(contents: Contents) -> dict[str, _Member | None]:
+    """Return every member of the image by name in sorted order, None for a folder, after all checks. Raises HostError,
+    UnsupportedError."""
     netlist = contents.netlist
     place = Place(contents.name)
     if netlist.arch_name not in ARCH_WORDS:
@@ -184,15 +185,15 @@ def _members(contents: Contents) -> dict[str, _Member | None]:
     entries: dict[str, dict[str, Any]] = {}
     members: dict[str, _Member | None] = {TOP: None, f"{TOP}/tensors": None, _BUILD: None}
     for name, array in sorted(contents.tensors.items()):
-        entries[name], member = _tensor(netlist, name, array, contents.form)
-        _add(members, f"{TOP}/{entries[name]['bin']}", member, place)
-    _add(members, f"{TOP}/{PurePath(netlist.path).name}", _Member.of(contents.netlist_text), place)
-    _add(members, DEVICE, _json(_device(contents, entries)), place)
-    _add(members, CONFIG, _json({}), place)
+        entries[name], member = _describe_tensor(netlist, name, array, contents.form)
+        _add_member(members, f"{TOP}/{entries[name]['bin']}", member, place)
+    _add_member(members, f"{TOP}/{PurePath(netlist.path).name}", _Member.of(contents.netlist_text), place)
+    _add_member(members, DEVICE, _json_member(_device_json(contents, entries)), place)
+    _add_member(members, CONFIG, _json_member({}), place)
     for name, data in contents.host.items():
-        _add(members, f"{TOP}/{FOLDER}/{name}", _Member.of(data), place)
+        _add_member(members, f"{TOP}/{FOLDER}/{name}", _Member.of(data), place)
     for name, data in contents.source.items():
-        _add(members, f"{TOP}/{SOURCE}/{name}", _Member.of(data), place)
+        _add_member(members, f"{TOP}/{SOURCE}/{name}", _Member.of(data), place)
     try:
         check_unique(((name, member is None) for name, member in members.items()), place)
     except ImageError as error:
@@ -200,7 +201,7 @@ def _members(contents: Contents) -> dict[str, _Member | None]:
     return dict(sorted(members.items()))
 
 
-def _add(members: dict[str, _Member | None], name: str, member: _Member, place: Place) -> None:
+def _add_member(members: dict[str, _Member | None], name: str, member: _Member, place: Place) -> None:
     """Add a file to the members. Raises HostError for a name that images cannot have, or that is there already."""
     try:
         checked_name(name, False, place)
@@ -211,10 +212,10 @@ def _add(members: dict[str, _Member | None], name: str, member: _Member, place: 
     members[name] = member
 
 
-def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict[str, Any], _Member]:
-    """Return a tensor's entry in device.json, and its file, for a queue of that name. `form`: elements row by row, or
-    tiles. Raises HostError for an array that does not fit."""
-    queue = _queue(netlist, name, array)
+def _describe_tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict[str, Any], _Member]:
+    """Return the entry in device.json and the file of a tensor for the queue `name`. `form`: elements row by row, or
+    tiles. Raises HostError for an array that does not fit, UnsupportedError for a queue that takes no tiles."""
+    queue = _queue_for(netlist, name, array)
     file = f"tensors/torch.Tensor.{name.replace('/', '_')}"
     if is_raw(queue.df):
         df = "RawUInt32"
@@ -234,10 +235,10 @@ def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict
         "format": df,
     }
     if flat:
-        return entry, _Member(array.size * size, lambda: _encode_elements(array, df))
+        return entry, _Member(array.size * size, lambda: _encoded_element_parts(array, df))
     if form == "BACKEND":
         # In its own type, or in the one that a push would convert it to.
-        return entry, _Member(array.size * size, lambda: _elements(array, ELEMENTS[df]))
+        return entry, _Member(array.size * size, lambda: _element_parts(array, ELEMENTS[df]))
     if queue.layout != "tilized":
         raise UnsupportedError(
             f"pack: queue {name} has layout {queue.layout}, which takes no tiles: leave out --tilized"
@@ -245,25 +246,26 @@ def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict
     layout = EntryLayout(queue.df, queue.blocking, "tilized", netlist.arch.alignment)
     buffer = layout.entry_bytes * array.shape[0]
     tiled = {"bin": f"{file}.tbin", "format": queue.df, "num_buffers": queue.blocking.cells, "buf_size_bytes": buffer}
-    return {**entry, **tiled}, _Member(buffer * queue.blocking.cells, lambda: _tiles(array, layout))
+    return {**entry, **tiled}, _Member(buffer * queue.blocking.cells, lambda: _tile_parts(array, layout))
 
 
-def _elements(array: Array, dtype: str) -> Iterator[memoryview]:
-    """Yield the elements of an array row by row."""
+def _element_parts(array: Array, dtype: str) -> Iterator[memoryview]:
+    """Yield the bytes of an array's elements, row by row, in the type `dtype`; of an array by reference, block by
+    block."""
     for part in array.blocks() if isinstance(array, Referenced) else (array,):
         yield np.ascontiguousarray(part).astype(dtype, copy=False).reshape(-1).view(np.uint8).data
 
 
-def _encode_elements(array: Array, df: str) -> Iterator[memoryview]:
-    """Yield the elements of an array row by row in a format of whole bytes."""
+def _encoded_element_parts(array: Array, df: str) -> Iterator[memoryview]:
+    """Yield the bytes of an array's elements, row by row, encoded in the format `df`, which has whole bytes."""
     with np.errstate(all="ignore"):
         for part in array.blocks() if isinstance(array, Referenced) else (array,):
             yield pack_datums(df, _as_float32(part).reshape(-1)).data
 
 
-def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
-    """Yield the tiles of an array: all entries of the first buffer of the queue, then all of the second, ... (NETLIST
-    8)."""
+def _tile_parts(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
+    """Yield the bytes of an array's tiles in the order of the file: all entries of the queue's first buffer, then all
+    of the second, ... (NETLIST 8)."""
     if layout.megarow or len(array) > 1:
         words = np.asarray(array)
         if is_raw(layout.format):
@@ -297,8 +299,9 @@ def _as_float32(array: Array) -> NDArray[np.float32]:
     return array.astype(np.float32)
 
 
-def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
-    """Return the queue of that name, or the first copy of it, which the tensor must fit. Raises HostError."""
+def _queue_for(netlist: Netlist, name: str, array: Array) -> Queue:
+    """Return the queue of that name, or the first of its copies on several chips. Raises HostError where there is none,
+    an op fills it, or the tensor does not fit."""
     queues = netlist.queues
     queue = queues.get(name) or next(
         (candidate for candidate in queues.values() if candidate.written_name == name), None
@@ -312,7 +315,8 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
 
 
 def _require_fit(queue: Queue, name: str, array: Array) -> None:
-    """Raise HostError for a tensor that is not entries of a queue; `name` is that of the tensor."""
+    """Raise HostError unless a tensor has the shape and element type of entries of the queue; `name` is that of the
+    tensor."""
     shape = queue.blocking.element_shape
     refuse_masked_arrays(array, f"pack: {name}")
     if array.ndim != 4 or array.shape[1:] != shape or not 1 <= array.shape[0] <= queue.entries:
@@ -324,7 +328,7 @@ def _require_fit(queue: Queue, name: str, array: Array) -> None:
         raise HostError(f"pack: {name} has elements of type {array.dtype}, which a {queue.df} queue does not take")
 
 
-def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _device_json(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the content of device.json; `entries` are those of the tensors in it, by name."""
     netlist = contents.netlist
     args = read_test_config(netlist.path, netlist.sections).args
@@ -343,7 +347,7 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
         "microbatch_count": _microbatch_count(args),
         "grid_size": list(netlist.arch.grid),
         "harvested_rows": [],
-        "compiled_graph_state": _graph_state(netlist, entries, microbatch),
+        "compiled_graph_state": _graph_state_json(netlist, entries, microbatch),
         "verify_cfg": None,
         "compiler_cfg": compiler_config(_BUILD, contents.form, training=training),
         "loss_module": None,
@@ -355,10 +359,10 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
     }
 
 
-def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microbatch: int) -> dict[str, Any]:
-    """Return the queues by their role, with the tensors' `entries` by name. Rams are parameters, queues are constants
-    (NETLIST 7.5). Queues between two graphs of the netlist have no role: the host reads what stands among the
-    intermediates (NETLIST 12)."""
+def _graph_state_json(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microbatch: int) -> dict[str, Any]:
+    """Return `compiled_graph_state` of device.json: the queues by their role, and the tensors' `entries`. Rams are
+    parameters, queues are constants (NETLIST 7.5). Queues between two graphs have no role, as the host would read them
+    as intermediates (NETLIST 12)."""
     # One of the copies on several chips stands for all of them (NETLIST 1.7).
     queues = {name: copies[0] for name, copies in queues_by_name(netlist).items()}
     held = {queue.name for queue in netlist.queues.values() if {queue.name, queue.written_name} & entries.keys()}
@@ -408,19 +412,20 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
 
 
 def _microbatch(netlist: Netlist) -> int:
-    """Return the inputs of one execute, a front end's microbatch (NETLIST 12)."""
+    """Return the largest input_count of a graph, which a front end calls the microbatch (NETLIST 12); 1 without
+    graphs."""
     return max((graph.input_count for graph in netlist.graphs.values()), default=1)
 
 
 def _microbatch_count(args: Mapping[str, str]) -> int:
-    """Return the microbatch count of the test-args, else 1."""
+    """Return the microbatch count among the test-args, 1 where it is absent or no number."""
     text = args.get("microbatch_count", "")
     if text.isascii() and text.isdecimal() and len(text) < 9:
         return max(1, int(text))
     return 1
 
 
-def _json(content: Any) -> _Member:
+def _json_member(content: Any) -> _Member:
     """Return a member with this content as JSON."""
     return _Member.of((json.dumps(content, indent=4, allow_nan=False) + "\n").encode())
 
@@ -433,16 +438,16 @@ class _Stream:
         self._part = memoryview(b"")
 
     def read(self, size: int) -> bytes | memoryview:
-        """Return `size` bytes, fewer only at the end."""
+        """Return the next `size` bytes of the parts, fewer only at the end."""
         chunks: list[memoryview] = []
-        while size and (self._part or self._next()):
+        while size and (self._part or self._go_to_next_part()):
             chunks.append(self._part[:size])
             self._part = self._part[len(chunks[-1]) :]
             size -= len(chunks[-1])
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def _next(self) -> bool:
-        """Go on to the next part; returns False after the last, or for an empty one."""
+    def _go_to_next_part(self) -> bool:
+        """Make the next part the current one. Returns False after the last part, and for an empty one."""
         self._part = memoryview(next(self._parts, b""))
         return bool(self._part)
 
