@@ -94,8 +94,8 @@ class Machines:
             raise
 
     def _start(self, workers: Workers, precision: Precision, machine: Machine) -> None:
-        """Start the parts on the workers, wait until all are connected, and tell each the addresses of the others.
-        Raises WorkerLostError, HostError."""
+        """Start the parts on the workers, wait until all are connected, and send each the addresses of the others.
+        Raises WorkerLostError for a part that ended, HostError for one that is late."""
         security = Security(os.urandom(32))
         host = "127.0.0.1"
         encrypted = False
@@ -136,17 +136,20 @@ class Machines:
             self._send(number, member, {"parts": [connected[other][1] for other in numbers]})
 
     def _require_alive(self, missing: Sequence[int], deadline: float) -> None:
-        """Raise WorkerLostError for a missing part that has ended, and HostError for one that is late."""
+        """Raise WorkerLostError if one of these parts, which have not connected yet, has ended, and HostError if the
+        deadline is past."""
         late = time.monotonic() > deadline
         for number in missing:
             if self._actors.has_ended(number):
-                raise WorkerLostError(f"{self._name(number)} is lost: {self._actors.fate(number)}, before it began")
+                raise WorkerLostError(
+                    f"{self._part_name(number)} is lost: {self._actors.fate(number)}, before it began"
+                )
             if late:
                 fate = self._actors.fate(number)
                 why = " (a cluster needs a free thread for each part)"
                 if fate:
                     why = f": {fate}"
-                raise HostError(f"{self._name(number)} did not start within {START_SECONDS:g} s{why}")
+                raise HostError(f"{self._part_name(number)} did not start within {START_SECONDS:g} s{why}")
 
     def __enter__(self) -> Self:
         return self
@@ -155,14 +158,13 @@ class Machines:
         self.close()
 
     def close(self) -> None:
-        """Let all parts go, and remove everything that they left behind."""
+        """End the parts on all workers, and close connections and files."""
         self._stack.close()
 
     # --------------------------------------------------------------------------------------------- what a user asks
     def push(self, queue: str, array: Any, slot: int | None = None) -> None:
-        """Push as `Emulator.push` does, to the parts that hold the queue; the others only count the entries. Tiles of
-        an image travel in the bytes of their format. Raises as `Emulator.push`, and HostError for a part that is
-        lost."""
+        """Push entries to the parts that hold the queue; the other parts only count them. Tiles of an image travel in
+        the bytes of their format. Raises as `Emulator.push`, and HostError for a part that is lost."""
         packed = None
         if isinstance(array, Referenced):
             packed = array.packed
@@ -181,8 +183,8 @@ class Machines:
         self._wait_until_done()
 
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
-        """Run a program as `Emulator.run` does. Raises as that, and HostError for a part that is lost, with the op that
-        it was in."""
+        """Run a program on all parts, to its end. Raises as `Emulator.run`, and HostError for a part that is lost, with
+        the op that it was in. Reports a part that worked much longer than the others."""
         declared = with_declared_names(self.netlist.programs.values(), parameter_texts(parameters))
         request = {"do": "run", "program": program, "parameters": declared}
         for number, member in enumerate(self._members):
@@ -190,8 +192,8 @@ class Machines:
         self._report_uneven(self._wait_until_done())
 
     def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
-        """Yield outputs as `Emulator.outputs_in_parts` does, part by part, in the order of the netlist within each
-        part."""
+        """Yield all outputs, each with an iterator of its entries, first those of part 0; within a part in the
+        netlist's order. Entries that the caller does not take are skipped. Raises as `run`."""
         for number, member in enumerate(self._members):
             queues = [
                 queue.name for queue in self.netlist.queues.values() if self.cut.owners.get(queue.input) == number
@@ -217,16 +219,18 @@ class Machines:
                 words, _ = self._receive_from(number)
 
     def save(self, folder: Path) -> None:
-        """Let each part write its state into a folder of this machine. Raises as `run`."""
-        self._request_of_each("save", folder)
+        """Let each part write its state to a file of its own in `folder`, which all workers must reach. Raises as
+        `run`."""
+        self._request_all("save", folder)
 
     def restore(self, folder: Path) -> None:
-        """Let each part read the state that the part of its number wrote: the netlist is cut in the same way. Raises as
-        `run`."""
-        self._request_of_each("restore", folder)
+        """Let each part read the state that the part of its number has saved in `folder`; the netlist must be cut in
+        the same way. Raises as `run`."""
+        self._request_all("restore", folder)
 
-    def _request_of_each(self, request: str, folder: Path) -> None:
-        """Send a request with a path in the folder to each part, and wait for all."""
+    def _request_all(self, request: str, folder: Path) -> None:
+        """Send a request, with the path of a file for each part in `folder`, to all parts, and wait until all have done
+        it."""
         for number, member in enumerate(self._members):
             self._send(number, member, {"do": request, "path": str(folder / f"part-{number}")})
         self._wait_until_done()
@@ -246,7 +250,8 @@ class Machines:
             ) from None
 
     def _wait_until_done(self) -> dict[int, dict[str, Any]]:
-        """Return the last answers of all parts. Raises the error of the first part that failed by itself."""
+        """Wait until all parts have done the last request, and return their answers by number. Raises the error of the
+        first part that failed by itself, WorkerLostError for one that is lost."""
         done: dict[int, dict[str, Any]] = {}
         failed: dict[int, BudaError] = {}
         lost: list[int] = []
@@ -262,19 +267,20 @@ class Machines:
                     failed[number] = unpack(bytes.fromhex(words["error"]))
                 else:  # it has lost another part, whose loss is the one to report
                     lost.append(number)
-            if failed or self._gone(lost):
+            if failed or self._disconnected(lost):
                 end = min(end, time.monotonic() + _GATHER_SECONDS)
         self._raise_failure(failed, lost)
         return done
 
-    def _gone(self, numbers: Sequence[int]) -> list[int]:
-        """Return those of the parts whose own connection is gone."""
+    def _disconnected(self, numbers: Sequence[int]) -> list[int]:
+        """Return those of these parts whose own connection is gone."""
         return [number for number in numbers if self._members[number].heard < 0]
 
     def _raise_failure(self, failed: Mapping[int, BudaError], lost: Sequence[int]) -> None:
-        """Raise the error that matters most, if there is any: that of the first failed part, unless another part is
-        gone; then the loss of that part; at last that parts have lost each other."""
-        gone = self._gone(lost)
+        """Raise the error that matters most, if there is any: that of the first part in `failed`, unless another part
+        is disconnected; then the loss of that part; then WorkerLostError where parts in `lost` have only lost each
+        other."""
+        gone = self._disconnected(lost)
         if failed and (len(failed) == len(self._members) or not gone):
             self._broken = len(failed) < len(self._members)
             raise failed[min(failed)]
@@ -286,8 +292,8 @@ class Machines:
             raise WorkerLostError(message)
 
     def _receive_answers(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the answers of parts as they come. Signs of life are recorded; parts that are gone are appended to
-        `lost`."""
+        """Yield (number, words) of the answers that these parts have sent, waiting at most half a second. Records signs
+        of life; parts that are gone are appended to `lost`. Raises HostError for a part that is silent too long."""
         members = self._members
         ready, _, _ = select([members[number].link for number in numbers], [], [], 0.5)
         for number in numbers:
@@ -305,7 +311,8 @@ class Machines:
                 yield number, words
 
     def _receive_from(self, number: int) -> Message:
-        """Return the next answer of one part. Raises the error that it sent, and HostError when it is lost."""
+        """Wait for the next answer of one part, and return it. Raises the error that the part sent, and HostError when
+        it is lost."""
         member = self._members[number]
         while True:
             ready, _, _ = select([member.link], [], [], 0.5)
@@ -323,12 +330,12 @@ class Machines:
             return words, arrays
 
     def _is_sign_of_life(self, member: _Member, words: dict[str, Any]) -> bool:
-        """Record that a part has sent a message of these words, and return whether it is a sign of life and no
+        """Record that a part has sent a message with these words, and return True for a sign of life, False for an
         answer."""
         member.heard = time.monotonic()
         if member.is_reported:
             member.is_reported = False
-            self._tell(f"{self._name(self._members.index(member))} goes on")
+            self._tell(f"{self._part_name(self._members.index(member))} goes on")
         if "answer" in words:
             return False
         member.at = words["at"]
@@ -336,34 +343,36 @@ class Machines:
         return True
 
     def _require_signs(self, number: int) -> None:
-        """Report a part that gives no sign of life. Raises HostError when that lasts longer than LOST_SECONDS."""
+        """Report a part once if it has given no sign of life for SLOW_SECONDS. Raises HostError after LOST_SECONDS."""
         member = self._members[number]
         silent = time.monotonic() - member.heard
         if silent > LOST_SECONDS:
             raise self._silent_error(number)
         if silent > SLOW_SECONDS and not member.is_reported:
             member.is_reported = True
-            self._tell(f"{self._name(number)} gives no sign of life since {silent:.0f} s{self._last_op_words(number)}")
+            self._tell(
+                f"{self._part_name(number)} gives no sign of life since {silent:.0f} s{self._last_op_words(number)}"
+            )
 
     def _silent_error(self, number: int) -> HostError:
-        """Return the error for a part that is given up because it is silent."""
+        """Mark the machines as broken, and return the error for a part that is given up because it is silent."""
         self._broken = True
         return WorkerLostError(
-            f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._last_op_words(number)}"
+            f"{self._part_name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._last_op_words(number)}"
         )
 
     def _lost_error(self, number: int) -> HostError:
-        """Return the error for a part that is gone."""
+        """Mark the machines as broken, and return the error for a part whose connection or process is gone."""
         self._broken = True
         fate = self._actors.fate(number) or "its connection was closed"
-        return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._last_op_words(number)}")
+        return WorkerLostError(f"{self._part_name(number)} is lost: {fate}{self._last_op_words(number)}")
 
-    def _name(self, number: int) -> str:
-        """Return a part in words, for messages: its number and what it holds."""
+    def _part_name(self, number: int) -> str:
+        """Return in words, for messages, a part's number and what it holds."""
         return f"worker {number} of {self.cut.count} ({self.cut.title(number)})"
 
     def _last_op_words(self, number: int) -> str:
-        """Return the op that a part was in last, as the end of a message; "" where it was in none."""
+        """Return, as the end of a message, the op that a part was last known to be in; "" where it was in none."""
         at = self._members[number].at
         if not at:
             return ""
@@ -371,7 +380,8 @@ class Machines:
         return f", last in op {at} of graph {graph}"
 
     def _report_uneven(self, answers: Mapping[int, Mapping[str, Any]]) -> None:
-        """Report a part whose work took much longer than that of the others, which wait for it."""
+        """Report the part that worked longest, if that was much longer than the others, which wait for it. `answers`:
+        those to a run, by number."""
         busy = {number: float(words["busy"]) for number, words in answers.items()}
         if len(busy) < 2:
             return
@@ -380,7 +390,7 @@ class Machines:
         mean = sum(rest) / len(rest)
         if busy[slowest] > max(_UNEVEN * mean, 1.0):
             self._tell(
-                f"{self._name(slowest)} is the slow one: {busy[slowest]:.1f} s of work, the others {mean:.1f} s each"
+                f"{self._part_name(slowest)} is the slow one: {busy[slowest]:.1f} s of work, the others {mean:.1f} s each"
             )
 
 
@@ -401,7 +411,8 @@ class SavedState:
         self.done = 0
 
     def save(self, machines: Machines, done: int) -> None:
-        """Save the state after `done` programs. The state before it is dropped when all parts have written this one."""
+        """Let all parts save the state after `done` programs, then delete the state before it. Does nothing where
+        workers write files that this process cannot reach."""
         if not self._is_local:
             return
         if self._folder is None:
@@ -415,7 +426,8 @@ class SavedState:
         shutil.rmtree(before, ignore_errors=True)
 
     def restore(self, machines: Machines) -> int:
-        """Bring new machines to the last state, and return how many programs had run in it."""
+        """Bring new machines to the last saved state, and return how many programs had run in it: 0, and no change,
+        without one."""
         if self.done and self._folder is not None:
             machines.restore(self._folder / str(self.done))
         return self.done

@@ -77,7 +77,8 @@ class Link:
         return 0
 
     def send(self, words: Words, arrays: Sequence[NDArray[Any]] = ()) -> None:
-        """Send a message: words as JSON, then the bytes of the arrays. Raises LinkLostError."""
+        """Send a message: words as JSON, then the bytes of the arrays. May be called by several threads. Raises
+        LinkLostError."""
         plain = [np.ascontiguousarray(array) for array in arrays]
         if plain:
             words = {**words, "arrays": [[array.dtype.str, array.shape] for array in plain]}
@@ -97,12 +98,13 @@ class Link:
             memory = memory[self._connection.send(memory) :]
 
     def receive(self) -> Message:
-        """Receive the next message. Raises LinkLostError, and HostError for bytes that are no message."""
-        size = int.from_bytes(self._bytes(4), "little")
+        """Wait for the next message, and return it. Raises LinkLostError when the other end is gone or a time-out is
+        over, HostError for bytes that are no message."""
+        size = int.from_bytes(self._receive_bytes(4), "little")
         if size > _MOST_WORDS:
             raise HostError("a machine was sent something that is not a message of buda-emu")
         try:
-            words: Words = json.loads(bytes(self._bytes(size)))
+            words: Words = json.loads(bytes(self._receive_bytes(size)))
             forms = words.pop("arrays", [])
             arrays = [np.empty(tuple(shape), np.dtype(str(dtype))) for dtype, shape in forms]
             if any(array.dtype.kind not in _NUMBERS for array in arrays):
@@ -114,7 +116,7 @@ class Link:
                 self._fill(array.reshape(-1).view(np.uint8).data)
         return words, arrays
 
-    def _bytes(self, count: int) -> bytearray:
+    def _receive_bytes(self, count: int) -> bytearray:
         """Receive exactly `count` bytes. Raises LinkLostError."""
         received = bytearray(count)
         self._fill(memoryview(received))
@@ -132,22 +134,23 @@ class Link:
             raise LinkLostError from error
 
     def prove(self, secret: bytes) -> None:
-        """Prove to the end that was connected to that this end knows the secret. Raises LinkLostError where it
-        refuses."""
-        nonce = bytes(self._bytes(_NONCE))
+        """Answer the challenge of the end that was connected to, so that it knows that this end has the secret. Raises
+        LinkLostError where it refuses."""
+        nonce = bytes(self._receive_bytes(_NONCE))
         try:
             self._connection.sendall(hmac.digest(secret, nonce, hashlib.sha256))
         except OSError as error:
             raise LinkLostError from error
-        if bytes(self._bytes(len(_WELCOME))) != _WELCOME:
+        if bytes(self._receive_bytes(len(_WELCOME))) != _WELCOME:
             raise LinkLostError
 
     def authenticate(self, secret: bytes) -> bool:
-        """Return whether the end that connected knows the secret; if so, welcome it."""
+        """Challenge the end that connected, and return whether it has the secret; if so, tell it that it is admitted.
+        False also when the connection fails."""
         nonce = os.urandom(_NONCE)
         try:
             self._connection.sendall(nonce)
-            proof = bytes(self._bytes(_NONCE))
+            proof = bytes(self._receive_bytes(_NONCE))
             if not hmac.compare_digest(proof, hmac.digest(secret, nonce, hashlib.sha256)):
                 return False
             self._connection.sendall(_WELCOME)
@@ -172,11 +175,10 @@ def listener(host: str) -> socket.socket:
 
 
 class Entrance:
-    """A listening socket that makes links with peers who know the secret.
-
-    Each stranger has a thread and HANDSHAKE_SECONDS until its first message is complete. There are at most
-    MOST_STRANGERS at once: when one more comes, the oldest is hung up on, so that strangers without the secret cannot
-    keep out those who know it. Use it as a context manager."""
+    """A listening socket that makes links with peers who know the secret. Each new connection has a thread and
+    HANDSHAKE_SECONDS until its first message is complete. There are at most MOST_STRANGERS unfinished ones: when one
+    more comes, the oldest is shut down, so that peers without the secret cannot keep out those who know it. Use it as a
+    context manager."""
 
     def __init__(self, listening: socket.socket, security: Security) -> None:
         self._security = security
@@ -195,8 +197,8 @@ class Entrance:
         return int(self._listening.getsockname()[1])
 
     def next_guest(self, seconds: float) -> tuple[Link, Words]:
-        """Return the next peer that is let in, with the words of its first message. Raises TimeoutError when nobody is
-        within `seconds`."""
+        """Wait for the next peer that has proved the secret, and return its link and the words of its first message.
+        Raises TimeoutError when there is none within `seconds`."""
         try:
             return self._guests.get(timeout=max(seconds, 0.001))
         except Empty:
@@ -209,8 +211,7 @@ class Entrance:
         self.close()
 
     def close(self) -> None:
-        """Stop listening, and close the connections of all peers that `next_guest` has not returned yet, admitted or
-        not."""
+        """Stop listening, and close the connections of all peers that `next_guest` has not returned yet."""
         with self._lock:
             self._closed = True
         self._hang_up_on_late(float("inf"))
@@ -219,7 +220,7 @@ class Entrance:
                 self._guests.get_nowait()[0].close()
 
     def _accept(self) -> None:
-        """Accept connections until the entrance is closed, and hang up on those that are late."""
+        """Accept connections until the entrance is closed, and shut down those whose handshake takes too long."""
         with self._listening:
             while not self._closed:
                 self._hang_up_on_late(time.monotonic())
@@ -231,13 +232,13 @@ class Entrance:
                     time.sleep(_PAUSE_SECONDS)  # no file descriptors left, or a caller that left at once
                     continue
                 try:
-                    self._receive(connection)
+                    self._serve_stranger(connection)
                 except (OSError, RuntimeError):  # no file descriptors or no threads left
                     connection.close()
 
-    def _receive(self, connection: socket.socket) -> None:
-        """Serve a new connection on a thread of its own; hang up on the oldest stranger where there are too many.
-        Raises OSError, RuntimeError."""
+    def _serve_stranger(self, connection: socket.socket) -> None:
+        """Serve a new connection on a thread of its own; where there are too many unfinished ones, shut down the
+        oldest. Raises OSError, RuntimeError."""
         connection.settimeout(HANDSHAKE_SECONDS)
         handle = connection.dup()
         with self._lock:
@@ -255,8 +256,9 @@ class Entrance:
             raise
 
     def _greet(self, connection: socket.socket, handle: socket.socket) -> None:
-        """Authenticate a stranger and receive its first message; let it in if that was in time, else close the
-        connection. `handle`: the second handle by which it may be hung up on meanwhile."""
+        """Authenticate a new connection and receive its first message. Queue it for `next_guest` if that was in time,
+        else close it. `handle`: a second handle of the connection, by which another thread may shut it down
+        meanwhile."""
         guest: tuple[Link, Words] | None = None
         try:
             if self._security.server is not None:
@@ -276,14 +278,15 @@ class Entrance:
         self._guests.put(guest)
 
     def _hang_up_on_late(self, time_limit: float) -> None:
-        """Hang up on the strangers that are due at `time_limit` (monotonic seconds)."""
+        """Shut down the unfinished connections whose time is over at `time_limit` (monotonic seconds)."""
         with self._lock:
             late = [handle for handle, due in self._strangers.items() if due <= time_limit]
         for handle in late:
             self._hang_up_on(handle)
 
     def _hang_up_on(self, handle: socket.socket) -> None:
-        """Shut a connection down, which ends reads and writes of the thread that serves it."""
+        """Shut down an unfinished connection, which ends reads and writes of the thread that serves it; nothing if it
+        is finished."""
         with self._lock:
             if self._strangers.pop(handle, None) is None:
                 return
@@ -292,8 +295,8 @@ class Entrance:
 
 
 def connect(host: str, port: int, security: Security) -> Link:
-    """Connect to an entrance, and try again if it hangs up, which it may do while many strangers are there. Raises
-    OSError, and LinkLostError if it hangs up on every attempt."""
+    """Connect to an entrance, prove the secret, and return the link. Tries again if the entrance closes the connection,
+    as it may while many others connect. Raises OSError, and LinkLostError if it closes it on every attempt."""
     for attempt in range(1, _ATTEMPTS):
         with suppress(LinkLostError, ConnectionResetError):
             return _connect_once(host, port, security)
@@ -330,7 +333,7 @@ class Inbox:
         Thread(target=self._fill, daemon=True, name="inbox").start()
 
     def _fill(self) -> None:
-        """Receive messages until the link ends; wait while more bytes than the limit are held."""
+        """Receive messages until the link ends; wait while more bytes than the capacity have not been taken."""
         try:
             while True:
                 message = self._link.receive()
@@ -346,7 +349,8 @@ class Inbox:
                 self._changed.notify_all()
 
     def take(self) -> Message:
-        """Return the next message. Raises LinkLostError when there will be none."""
+        """Wait for the next message, and return it. Raises LinkLostError when the link has ended and there are no
+        more."""
         with self._changed:
             self._changed.wait_for(lambda: self._messages or self._ended)
             if not self._messages:
@@ -358,8 +362,8 @@ class Inbox:
 
 
 def dask_contexts(role: str) -> Mapping[str, ssl.SSLContext]:
-    """Return the certificates in this machine's configuration of Dask, to listen and to connect with. Raises HostError
-    where it has none for this role."""
+    """Return encryption contexts ("server" to listen, "client" to connect) with the certificates in this machine's
+    configuration of Dask for a role, such as "worker". Raises HostError where it has none."""
     from distributed.security import Security as OfDask
 
     security: Any = OfDask()
@@ -391,26 +395,27 @@ class NetlistPartition:
 
     @cached_property
     def keepers(self) -> Mapping[str, frozenset[int]]:
-        """The parts of each queue and ram that read or write it, or memory that it shares (NETLIST 1.10)."""
+        """For each queue and ram the parts that hold it: those whose ops read or write it, or memory that it shares
+        (NETLIST 1.10)."""
         keepers: dict[object, set[int]] = {}
         for op in self.netlist.ops.values():
             for name in op.inputs:
                 if name in self.netlist.queues:
-                    keepers.setdefault(self._memory(name), set()).add(self.owners[op.name])
+                    keepers.setdefault(self._memory_key(name), set()).add(self.owners[op.name])
         for queue in self.netlist.queues.values():
             if queue.input in self.owners:
-                keepers.setdefault(self._memory(queue.name), set()).add(self.owners[queue.input])
-        return {name: frozenset(keepers.get(self._memory(name), ())) for name in self.netlist.queues}
+                keepers.setdefault(self._memory_key(queue.name), set()).add(self.owners[queue.input])
+        return {name: frozenset(keepers.get(self._memory_key(name), ())) for name in self.netlist.queues}
 
-    def _memory(self, name: str) -> object:
-        """Return a key of the memory of a queue or ram: rams on the same buffers share one."""
+    def _memory_key(self, name: str) -> object:
+        """Return a key for the memory of a queue or ram, the same for rams on the same buffers, which share it."""
         queue = self.netlist.queues[name]
         if queue.is_ram and queue.buffers:
             return (queue.target_device, queue.loc, queue.buffers)
         return name
 
     def title(self, part: int) -> str:
-        """Return how messages name a part: by its chips, or by its graphs where the whole netlist is on one chip."""
+        """Return what a part holds, for messages: its chips, or its graphs where the whole netlist is on one chip."""
         graphs = [
             graph for graph in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in graph.ops)
         ]
@@ -420,9 +425,9 @@ class NetlistPartition:
         return f"{'graph' if len(graphs) == 1 else 'graphs'} {', '.join(graph.name for graph in graphs)}"
 
 
-def _units(netlist: Netlist) -> list[list[Graph]]:
-    """Return the graphs that no cut divides: those of each chip, or of each temporal graph if there is only one
-    chip."""
+def _indivisible_units(netlist: Netlist) -> list[list[Graph]]:
+    """Return the groups of graphs that stay in one part: those of each chip, or of each temporal graph if there is only
+    one chip."""
     graphs = netlist.graphs
     chips = sorted({graph.target_device for graph in graphs.values()})
     if len(chips) > 1:
@@ -431,10 +436,10 @@ def _units(netlist: Netlist) -> list[list[Graph]]:
 
 
 def cut(netlist: Netlist, count_limit: int) -> NetlistPartition:
-    """Cut a netlist into at most `count_limit` parts of about equal work. Neighbours stay together, so that data flows
-    one way."""
-    ops = [list(chain.from_iterable(graph.ops for graph in unit)) for unit in _units(netlist)]
-    places = balance([sum(map(_work, unit)) for unit in ops], count_limit)
+    """Cut a netlist into at most `count_limit` parts of about equal estimated work. A part has consecutive chips or
+    temporal graphs, so that data flows mostly one way."""
+    ops = [list(chain.from_iterable(graph.ops for graph in unit)) for unit in _indivisible_units(netlist)]
+    places = balance([sum(map(_estimate_work, unit)) for unit in ops], count_limit)
     owners: dict[str, int] = {}
     for unit, place in zip(ops, places, strict=True):
         owners.update((op.name, place) for op in unit)
@@ -442,8 +447,8 @@ def cut(netlist: Netlist, count_limit: int) -> NetlistPartition:
 
 
 def balance(weights: Sequence[float], count_limit: int) -> list[int]:
-    """Return the part of each unit. Parts are runs of neighbours, at most `count_limit` of them, and the heaviest part
-    weighs as little as possible."""
+    """Return the number of the part of each unit. Parts are runs of consecutive units, at most `count_limit` of them,
+    such that the heaviest part weighs as little as possible."""
     count = len(weights)
     best: list[list[tuple[float, int]]] = [[(0.0, 0)] + [(float("inf"), 0)] * count]  # [parts][units]: weight, begin
     for _ in range(min(count_limit, count)):
@@ -461,8 +466,8 @@ def balance(weights: Sequence[float], count_limit: int) -> list[int]:
     return part_of_unit
 
 
-def _work(op: Op) -> float:
-    """Estimate the work of an op, in products of two tiles."""
+def _estimate_work(op: Op) -> float:
+    """Return an estimate of the work of an op, in products of two tiles."""
     tiles = op.blocking.t * op.blocking.rows * op.blocking.cols
     inner = op.attributes.inner_tiles
     return tiles * (inner if inner > 0 else _WITHOUT_SUM * len(op.inputs))
@@ -522,7 +527,8 @@ class Share:
         return self._cut.keepers[queue]
 
     def at(self, op: str) -> None:
-        """Note the op that this part is in, and tell the user's machine now and then."""
+        """Record the op that this part is in, and tell the user's machine, though not more often than every
+        _REPORT_SECONDS."""
         self.words = {"at": op, "waits_for": -1}
         clock = time.monotonic()
         if clock - self._told > _REPORT_SECONDS:
@@ -530,7 +536,7 @@ class Share:
             self._tell(self.words)
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
-        """Send a value to another part, and count the time that this waits. Raises PeerLostError."""
+        """Send a value to part `to`, and add the time that this takes to `waited`. Raises PeerLostError."""
         start = time.monotonic()
         try:
             self._links[to].send({}, arrays)
@@ -539,7 +545,7 @@ class Share:
         self.waited += time.monotonic() - start
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """Return the next value of another part, and count the time that this waits. Raises PeerLostError."""
+        """Wait for the next value of part `source`, and return it; adds the time to `waited`. Raises PeerLostError."""
         start = time.monotonic()
         self.words = {**self.words, "waits_for": source}
         try:
@@ -552,7 +558,8 @@ class Share:
 
 
 def holder(about: About) -> Callable[[int], None]:
-    """Return the work of a part, a function of its number: it serves requests until the user's machine lets it go."""
+    """Return the work of a part, a function of its number: it connects to the user's machine and serves its requests
+    until that closes the link."""
 
     def hold(number: int) -> None:
         """Connect the part of this number, and serve requests until the link to the user's machine ends."""
@@ -564,8 +571,8 @@ def holder(about: About) -> Callable[[int], None]:
 
 
 def _connect_to_peers(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[int, Link]]:
-    """Return links of part `number` to the user's machine and to all other parts, by their numbers; they are closed
-    with `stack`. Raises HostError, LinkLostError, OSError."""
+    """Connect part `number` to the user's machine and to all other parts, and return the links, those to parts by their
+    numbers; they are closed with `stack`. Raises HostError, LinkLostError, OSError, TimeoutError."""
     security = about.security
     try:
         user = stack.enter_context(closing(connect(about.host, about.port, security)))
@@ -603,18 +610,18 @@ class _Part:
         self._ended = Event()
 
     def _tell(self, words: Words) -> None:
-        """Send words, such as signs of life, to the user's machine."""
+        """Send words that are no answer, such as signs of life, to the user's machine. Raises LinkLostError."""
         self._user.send(words)
 
-    def _beat(self) -> None:
-        """Send signs of life to the user's machine until the part ends."""
+    def _send_signs_of_life(self) -> None:
+        """Send signs of life, with the op that the part is in, to the user's machine until the part ends."""
         with suppress(LinkLostError):
             while not self._ended.wait(BEAT_SECONDS):
                 self._tell(self._share.words)
 
     def serve(self) -> None:
-        """Answer one request after the other. Raises LinkLostError when the user's machine is gone."""
-        beats = Thread(target=self._beat, daemon=True, name="signs of life")
+        """Answer one request of the user's machine after the other. Raises LinkLostError when that machine is gone."""
+        beats = Thread(target=self._send_signs_of_life, daemon=True, name="signs of life")
         beats.start()
         try:
             with self._emulator:
@@ -627,7 +634,7 @@ class _Part:
         """Do one request of the user's machine, and send it the answer or the error."""
         words, arrays = message
         try:
-            self._do(words, arrays)
+            self._serve_request(words, arrays)
         except PeerLostError as error:
             self._user.send({"answer": "lost", "text": str(error)})
         except BudaError as error:
@@ -637,16 +644,17 @@ class _Part:
             self._user.send({"answer": "error", "error": pack(HostError(text)).hex()})
 
     def _array_to_push(self, words: Words, array: NDArray[Any]) -> Any:
-        """Return the array of a push request: its values, or, for packed tiles, an array that refers to the bytes that
-        were received."""
+        """Return the array of a push request: the received values, or for packed tiles an array that refers to the
+        received bytes."""
         if not words["packed"]:
             return array
         netlist = self._emulator.netlist
         queue = netlist.queues[words["queue"]]
         return packed_tiles(array, pushed_layout(queue.df, queue.blocking, netlist.arch.alignment), queue.name)
 
-    def _do(self, words: Words, arrays: list[NDArray[Any]]) -> None:
-        """Do the request that `words` name on the emulator, and send its answers. Raises BudaError and MemoryError."""
+    def _serve_request(self, words: Words, arrays: list[NDArray[Any]]) -> None:
+        """Do the request that `words` name on this part's emulator, and send its answers. Raises BudaError for a
+        request that fails or is unknown, MemoryError."""
         emulator = self._emulator
         match words["do"]:
             case "push":

@@ -128,7 +128,7 @@ class ImageError(DocumentError, HostError):
 
 
 def combine_errors(errors: Sequence[ImageError]) -> ImageError:
-    """Return several errors as one, which states the first problem and has all diagnostics."""
+    """Return several errors, at least one, as a single one: it states the first problem and has all diagnostics."""
     first, *others = errors
     further = list(first.diagnostics[1:])
     for error in others:
@@ -160,7 +160,7 @@ class Place:
         return Place(self.archive, self.member, (*self.steps, *steps))
 
     def error(self, rule: str, problem: str) -> ImageError:
-        """Return the error to raise for a problem at this place."""
+        """Return the error for a problem at this place that breaks `rule`, to be raised by the caller."""
         return ImageError(
             archive=self.archive, member=self.member, rule=rule, problem=problem, pointer=pointer(self.steps)
         )
@@ -186,7 +186,8 @@ def pointer(steps: Steps) -> str:
 def finding(
     archive: str, member: str, rule: str, problem: str, severity: Severity = "error", pointer: str = ""
 ) -> Diagnostic:
-    """Return a diagnostic about a member, about a place in it, or about the archive where `member` is ""."""
+    """Return a diagnostic about a member of an image, or about the archive where `member` is "". `pointer` is a JSON
+    pointer into the member, "" for the whole."""
     path = f"{archive}!{short_line(member)}" if member else archive
     if pointer:
         return Diagnostic(path, rule, severity, problem, pointer=short_line(pointer))

@@ -31,9 +31,9 @@ _MOST: Final = (1 << 63) - 1  # of 64 bits with a sign
 _integer: Final = integer_between(-_MOST - 1, _MOST)
 
 
-def _places(axes: Sequence[int], rank: int) -> set[int]:
-    """Return the dimensions that axes name, counted from the end where negative. Raises ValueError for an axis that a
-    rank does not have."""
+def _dimensions_of_axes(axes: Sequence[int], rank: int) -> set[int]:
+    """Return the numbers of the dimensions that axes name; negative axes count from the end. Raises ValueError for an
+    axis that a tensor of this rank does not have."""
     for axis in axes:
         if not -rank <= axis < rank:
             raise ValueError(f"axis {axis} of {plural(rank, 'dimension')}")
@@ -47,7 +47,8 @@ def _require_sizes(sizes: Sequence[int], least: int = 0) -> None:
 
 
 def _shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> Shape:
-    """Return the shape of ONNX's Reshape. Raises ValueError for sizes of another number of elements."""
+    """Return the result's shape of ONNX's Reshape to the sizes `values`. `keeps_zero`: a size of 0 keeps that of the
+    operand. Raises ValueError for sizes that give another number of elements."""
     _require_sizes(values, -1)
     sizes = list(values)
     if keeps_zero:
@@ -66,8 +67,8 @@ def _shape_of_reshape(shape: Shape, values: Sequence[int], keeps_zero: bool) -> 
 
 
 def _replace_zeros(sizes: Sequence[int], shape: Shape) -> list[int]:
-    """Return sizes with those of the operand's `shape` in place of 0. Raises ValueError for a 0 where that shape has no
-    dimension."""
+    """Return sizes with each 0 replaced by the size of the same dimension in `shape`. Raises ValueError for a 0 where
+    `shape` has no such dimension."""
     replaced: list[int] = []
     for place, size in enumerate(sizes):
         if size == 0 and place >= len(shape):
@@ -77,8 +78,9 @@ def _replace_zeros(sizes: Sequence[int], shape: Shape) -> list[int]:
 
 
 def _shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
-    """Return the shape of Squeeze. Raises ValueError for an axis that is longer than 1."""
-    removed = _places(values, len(shape))
+    """Return the result's shape of ONNX's Squeeze along the axes `values`. Raises ValueError for an axis that is longer
+    than 1."""
+    removed = _dimensions_of_axes(values, len(shape))
     longer = [place for place in sorted(removed) if shape[place] != 1]
     if longer:
         raise ValueError(f"axis {longer[0]} has {shape[longer[0]]} elements")
@@ -86,9 +88,10 @@ def _shape_of_squeeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
 
 
 def _shape_of_unsqueeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
-    """Return the shape of Unsqueeze. Raises ValueError for an axis that occurs twice."""
+    """Return the result's shape of ONNX's Unsqueeze at the axes `values`. Raises ValueError for an axis that occurs
+    twice."""
     rank = len(shape) + len(values)
-    inserted = _places(values, rank)
+    inserted = _dimensions_of_axes(values, rank)
     if len(inserted) != len(values):
         raise ValueError("an axis that occurs twice")
     sizes = iter(shape)
@@ -96,7 +99,8 @@ def _shape_of_unsqueeze(shape: Shape, values: Sequence[int], _: bool) -> Shape:
 
 
 def _shape_of_expand(shape: Shape, values: Sequence[int], _: bool) -> Shape:
-    """Return the shape of Expand, numpy's broadcast of both. Raises ValueError for shapes that do not broadcast."""
+    """Return the result's shape of ONNX's Expand: the operand's shape and `values`, broadcast as by numpy. Raises
+    ValueError for shapes that do not broadcast."""
     _require_sizes(values)
     rank = max(len(shape), len(values))
     sizes: list[int] = []
@@ -113,7 +117,8 @@ def _pad_with_ones(sizes: Sequence[int], rank: int) -> list[int]:
 
 
 def _shape_of_tile(shape: Shape, values: Sequence[int], _: bool) -> Shape:
-    """Return the shape of Tile. Raises ValueError for another number of repeats than of dimensions."""
+    """Return the result's shape of ONNX's Tile with the repeats `values`. Raises ValueError unless there is one for
+    each dimension."""
     _require_sizes(values)
     if len(values) != len(shape):
         raise ValueError(f"{plural(len(values), 'repeat')} for {plural(len(shape), 'dimension')}")
@@ -121,7 +126,7 @@ def _shape_of_tile(shape: Shape, values: Sequence[int], _: bool) -> Shape:
 
 
 def _shape_of_constant(_: Shape, values: Sequence[int], __: bool) -> Shape:
-    """Return the shape of ConstantOfShape. Raises ValueError for a size below 0."""
+    """Return the result's shape of ONNX's ConstantOfShape, which is `values`. Raises ValueError for a size below 0."""
     _require_sizes(values)
     return tuple(values)
 
@@ -138,14 +143,14 @@ RESULT_SHAPES: Final[Mapping[str, Callable[[Shape, Sequence[int], bool], Shape]]
 Reshape is whether a size of 0 keeps that of the operand."""
 
 
-def _operator(value: Any) -> str:
+def _read_operator(value: Any) -> str:
     """Return the name of an operator that has a row in `RESULT_SHAPES`. Raises FieldError for any other value."""
     if text(value) not in RESULT_SHAPES:
         raise FieldError(f"one of {', '.join(RESULT_SHAPES)}")
     return value
 
 
-def _kind(value: Any) -> str:
+def _read_kind(value: Any) -> str:
     """Return the element type of an input that decides a shape. Raises FieldError for any other value."""
     if text(value) not in _KINDS:
         raise FieldError(f"one of {', '.join(_KINDS)}")
@@ -163,7 +168,7 @@ class DecidingInput:
 
     label: str = required_field(text)
     shape: Shape = required_field(list_of(natural))
-    dtype: str = required_field(_kind)
+    dtype: str = required_field(_read_kind)
 
 
 class Element(NamedTuple):
@@ -178,7 +183,7 @@ _elements: Final = list_of(list_of(_integer, 2))
 
 
 def _read_elements(value: Any) -> tuple[Element, ...]:
-    """Read pairs of integers. Raises FieldError for anything else."""
+    """Read a list of pairs of integers as elements. Raises FieldError for anything else."""
     return tuple(Element(*pair) for pair in _elements(value))
 
 
@@ -190,7 +195,7 @@ class ShapeRule:
     another operand, which are the `elements` of `inputs`. `example` are values that mean `gives`. `keeps_zero`: a size
     of 0 keeps that of the operand."""
 
-    operator: str = required_field(_operator)
+    operator: str = required_field(_read_operator)
     result: str = required_field(text)
     shape: Shape = required_field(list_of(natural))
     gives: Shape = required_field(list_of(natural))
@@ -200,7 +205,8 @@ class ShapeRule:
     keeps_zero: bool = optional_field(flag, False)
 
     def problems(self, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield field and text of each statement that contradicts another one, or the labels of the model."""
+        """Yield (field, problem) for each statement of the rule that contradicts another one, or the `labels` of the
+        model's inputs."""
         for entry in self.inputs:
             if entry.label not in labels:
                 yield "inputs", f"{entry.label!r} is not one of the model's labels"
@@ -214,12 +220,13 @@ class ShapeRule:
                 yield "elements", f"input {element.source} has no element {element.value}"
 
     def shape_by(self, values: Sequence[int]) -> Shape:
-        """Return the shape of the result by the values of the operand. Raises ValueError for values that mean none."""
+        """Return the shape of the result where the deciding operand has these values. Raises ValueError for values that
+        mean no shape."""
         return RESULT_SHAPES[self.operator](self.shape, values, self.keeps_zero)
 
     def check(self, arrays: "Mapping[str, Array]") -> None:
-        """Raise HostError for inputs by label that mean another shape than the one that the model was compiled for, or
-        none. A rule whose inputs are not all there says nothing."""
+        """Raise HostError where the inputs, by label, mean another shape than the model was compiled for, or none. Does
+        nothing if not all inputs of the rule are given."""
         if any(entry.label not in arrays for entry in self.inputs):
             return
         flat = [np.asarray(arrays[entry.label]).reshape(-1) for entry in self.inputs]
@@ -245,12 +252,14 @@ class ShapeRule:
         )
 
     def with_labels(self, names: Mapping[str, str]) -> "ShapeRule":
-        """Return the rule for inputs with new labels, by their old ones."""
+        """Return the rule with its inputs renamed; `names` has a new label for each old one. Raises KeyError for a
+        label without one."""
         inputs = tuple(replace(entry, label=names[entry.label]) for entry in self.inputs)
         return replace(self, inputs=inputs)
 
     def fill(self, label: str, array: "Array") -> "Array":
-        """Return the array of an input with the values of `example` at the places that the rule reads."""
+        """Return a copy of the array of input `label` with the values of `example` at the places that the rule reads,
+        so that a generated input means the compiled shapes."""
         filled = array.copy()
         flat = filled.reshape(-1)
         for element, value in zip(self.elements, self.example, strict=True):
@@ -260,12 +269,13 @@ class ShapeRule:
 
 
 def deciding_inputs(rules: Sequence[ShapeRule]) -> dict[str, DecidingInput]:
-    """Return the inputs that decide shapes, by label."""
+    """Return the inputs that decide shapes by these rules, by label."""
     return {entry.label: entry for entry in chain.from_iterable(rule.inputs for rule in rules)}
 
 
 def fill_by_rules(rules: Sequence[ShapeRule], label: str, array: "Array") -> "Array":
-    """Return a generated array of an input with values that mean the shapes that the model was compiled for."""
+    """Return a generated array of input `label`, changed so that it means the shapes that the model was compiled for;
+    the array itself where no rule reads the input."""
     for rule in rules:
         array = rule.fill(label, array)
     return array

@@ -89,8 +89,8 @@ MAPPED: Final = ("Float32", "Float16_b")
 
 
 def map_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Callable[[], None]) -> Referenced:
-    """Return the array of a .bin file in one of the formats MAPPED by reference. `check` raises where the image
-    changed."""
+    """Return, by reference to the mapped bytes `data`, the array of a .bin file in one of the formats MAPPED. `check`
+    is called around each read, and raises where the image changed."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
     return reference_to(array, str(place.member), page_releaser(data), check, bfloat16=entry.format == "Float16_b")
 
@@ -98,8 +98,9 @@ def map_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Ca
 def map_tiles(
     data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place, check: Callable[[], None]
 ) -> Referenced:
-    """Return the array of a .tbin file by reference, with the values of `tilized_tensor(to_push=True)`. The format is
-    none of raw words. `check` raises where the image changed."""
+    """Return, by reference to the mapped bytes `data`, the array of a .tbin file, with the values that become the same
+    tiles when they are pushed. The queue's format is not one of raw words. `check` is called around each read, and
+    raises where the image changed; reads raise ImageError for broken tiles."""
     return packed_tiles(
         data,
         pushed_layout(queue.df, queue.blocking, alignment),
@@ -145,7 +146,7 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
 
 
 def _from_torch(tensor: Any) -> Any:
-    """Convert a torch tensor to numpy; bfloat16, which numpy does not have, to float32."""
+    """Return a torch tensor as a numpy array, bfloat16 as float32; any other object of torch as it is."""
     if not hasattr(tensor, "detach"):
         return tensor
     plain = tensor.detach().cpu()
@@ -204,20 +205,21 @@ def host_to_queue(name: str, array: Array, state: InputState, queue: Queue, micr
             four = _expand_batch(array.shape, microbatch)
         return _pad_to_tiles(name, array.reshape(four), queue, microbatch, state.broadcast)
     if transform.type == "ReinterpretShape":
-        original, new = _shapes(name, transform)
+        original, new = _stated_shapes(name, transform)
         _check_batch(name, array, original)
         view = _reshape_entries(name, array, new)
         return _pad_to_tiles(name, view.reshape(expand_shape(view.shape)), queue, microbatch, state.broadcast)
     if transform.type == "Prestride":
-        return _prestride(name, array, transform)
+        return _apply_prestride(name, array, transform)
     if transform.type == "EmbeddingIndex":
         return _embedding_indices(name, array, _stated_shape(name, transform, "original_shape"), queue)
     raise _transform_error(name, transform, "an input")
 
 
 def queue_to_host(name: str, array: Array, transform: Transform, original: Sequence[int] | None) -> Array:
-    """Cut an output of `fold_output` to its own rows and columns and reshape it. `original` is the shape that the image
-    states for it, if any. Raises HostError, UnsupportedError for a transform of inputs."""
+    """Return an output of `fold_output` cut to its own rows and columns and reshaped, as its transform says. `original`
+    is the shape that the image states for it, None if it states none. Raises HostError, UnsupportedError for a
+    transform that only inputs can have."""
     if transform.type in ("NoTransform", "Concatenate"):
         if original:
             return _narrow(name, array, original, original)
@@ -226,13 +228,14 @@ def queue_to_host(name: str, array: Array, transform: Transform, original: Seque
         shape = _stated_shape(name, transform, "unpadded_shape")
         return _narrow(name, array, shape, shape)
     if transform.type == "ReinterpretShape":
-        stated, cut = _shapes(name, transform)
+        stated, cut = _stated_shapes(name, transform)
         return _narrow(name, array, cut, stated)
     raise _transform_error(name, transform, "an output")
 
 
 def fold_output(array: Array, tm: HostTm, untilized: bool) -> Array:
-    """Fold z of an output [entries, t, rows, cols] into rows and columns (LAYOUT 3.5). Raises HostError."""
+    """Return an output [entries, t, rows, cols] with slices along t stacked into rows and columns by the factors of
+    `tm` (LAYOUT 3.5). `untilized`: the op stored it row by row. Raises HostError."""
     if (tm.hstack_factor, tm.vstack_factor) == (1, 1):
         return array
     return stack_entries(array, tm.hstack_factor, tm.vstack_factor, tm.row_major, untilized)
@@ -241,8 +244,8 @@ def fold_output(array: Array, tm: HostTm, untilized: bool) -> Array:
 def concatenate_outputs(
     arrays: Mapping[str, Array], transforms: Mapping[str, Transform], microbatch: int
 ) -> dict[str, Array]:
-    """Return folded outputs with those of one `concat_group` joined under the name of the group's first; the others
-    vanish (FRONTEND 7). Raises HostError where a group does not fit together."""
+    """Return folded outputs by name, those of one `concat_group` joined under the name of the group's first (FRONTEND
+    7). Raises HostError where a group does not fit together."""
     groups = _concatenate_groups(arrays, transforms)
     outputs: dict[str, Array] = {}
     for name, array in arrays.items():
@@ -260,32 +263,32 @@ def concatenate_outputs(
 
 
 def check_output_transform(name: str, transform: Transform) -> None:
-    """Raise UnsupportedError for an output with a transform of inputs."""
+    """Raise UnsupportedError for a transform that outputs cannot have."""
     if transform.type not in ("NoTransform", "Unpad", "ReinterpretShape", "Concatenate"):
         raise _transform_error(name, transform, "an output")
 
 
 def _transform_error(name: str, transform: Transform, role: str) -> UnsupportedError:
-    """Return the error for a transform that a tensor of this role ("an input", "an output") cannot have."""
+    """Return the error for a transform that a tensor of this `role` ("an input", "an output") cannot have."""
     return UnsupportedError(
         f"{name}: the runtime transform {transform.type} is not one for {role}; "
         "give and take tensors in the queue's own shape"
     )
 
 
-def _shapes(name: str, transform: Transform) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the shapes before and after a ReinterpretShape. Raises HostError where one is missing."""
+def _stated_shapes(name: str, transform: Transform) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shapes before and after a ReinterpretShape. Raises HostError where the image does not state one."""
     return _stated_shape(name, transform, "original_shape"), _stated_shape(name, transform, "reinterpreted_shape")
 
 
 def _stated_shape(name: str, transform: Transform, field: str) -> tuple[int, ...]:
     """Return the shape in this field of a transform. Raises HostError where it is missing."""
-    _require(name, missing_shape_problem(transform, field))
+    _raise_problem(name, missing_shape_problem(transform, field))
     return getattr(transform, field)
 
 
-def _require(name: str, problem: str) -> None:
-    """Raise HostError where `problem` is not empty."""
+def _raise_problem(name: str, problem: str) -> None:
+    """Raise HostError for `problem` unless it is ""; `name` is that of the tensor."""
     if problem:
         raise HostError(f"{name}: {problem}")
 
@@ -298,20 +301,22 @@ def _check_batch(name: str, array: Array, shape: tuple[int, ...]) -> None:
 
 
 def _reshape_entries(name: str, array: Array, shape: Sequence[int]) -> Array:
-    """Return the same elements in entries of another shape, whose first number, a batch, does not count."""
-    _require(name, entries_problem(array.size, shape))
+    """Return the same elements as entries of another shape, whose first number, a batch, does not count. Raises
+    HostError where they do not divide."""
+    _raise_problem(name, entries_problem(array.size, shape))
     return array.reshape(-1, *shape[1:])
 
 
 def _pad_to_tiles(name: str, array: Array, queue: Queue, microbatch: int, broadcast: Sequence[int]) -> Array:
-    """Pad [w, z, r, c] to whole tiles with zeros, or by repeating the edge (FRONTEND 7). One entry serves a
-    microbatch."""
+    """Return [w, z, r, c] padded to whole tiles: with zeros, or along a dimension in `broadcast` by repeating the edge
+    (FRONTEND 7). A single entry is repeated for the microbatch. Raises HostError where more than one row or column
+    would be repeated."""
     if array.shape[0] == 1 < microbatch:
         four = np.repeat(array, microbatch, axis=0)
     else:
         four = array
     tile_dim = queue.blocking.tile_dim
-    _require(name, repeat_problem(four.shape, tile_dim, broadcast))
+    _raise_problem(name, repeat_problem(four.shape, tile_dim, broadcast))
     for axis, count, repeated in tile_padding(four.shape, tile_dim, broadcast):
         widths = [(0, count if place == axis else 0) for place in range(4)]
         four = np.pad(four, widths, mode="edge" if repeated else "constant")
@@ -319,9 +324,9 @@ def _pad_to_tiles(name: str, array: Array, queue: Queue, microbatch: int, broadc
 
 
 def _expand_batch(shape: tuple[int, ...], microbatch: int) -> tuple[int, int, int, int]:
-    """Return [w, z, r, c] of a tensor of fewer dimensions for which the image does not state the shape. The outermost
-    dimension is the batch; but in two dimensions or one it is only where it has the microbatch's size: otherwise there
-    are one matrix' rows and columns, or one row."""
+    """Return [w, z, r, c] for a shape of fewer dimensions where the image does not state one. The outermost dimension
+    is the batch; in one or two dimensions only where it has the microbatch's size, else they are one row, or one
+    matrix."""
     if len(shape) == 2 and shape[0] != microbatch:
         return 1, 1, *shape
     if len(shape) == 1:
@@ -332,9 +337,9 @@ def _expand_batch(shape: tuple[int, ...], microbatch: int) -> tuple[int, int, in
 
 
 def _narrow(name: str, array: Array, cut: Sequence[int], shape: Sequence[int]) -> Array:
-    """Cut each entry of [entries, t, rows, cols] to the rows and columns of `cut` and reshape it to `shape`. The first
-    numbers, batches, do not count."""
-    _require(name, cut_problem(array.shape, cut, shape))
+    """Return each entry of [entries, t, rows, cols] cut to the rows and columns of `cut` and reshaped to `shape`; the
+    first number of both, a batch, does not count. Raises HostError where that is not possible."""
+    _raise_problem(name, cut_problem(array.shape, cut, shape))
     t, rows, columns = extent_of(cut)
     return array[:, :t, :rows, :columns].reshape(len(array), *shape[1:])
 
@@ -350,8 +355,8 @@ def _concatenate_groups(names: Iterable[str], transforms: Mapping[str, Transform
 
 
 def _join_outputs(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microbatch: int) -> Array:
-    """Return the outputs of a group concatenated along `dim`; along the batch microbatch by microbatch. Raises
-    HostError where they do not fit together."""
+    """Return these outputs, a group in order, concatenated along `dim`; along the batch microbatch by microbatch.
+    Raises HostError where they do not fit together."""
     parts = [arrays[name] for name in names]
     axis = dim + 4 if dim < 0 else dim
     problem = concat_problem([part.shape for part in parts], dim)
@@ -372,9 +377,10 @@ def _join_batches(names: Sequence[str], parts: Sequence[Array], microbatch: int)
     return np.concatenate(split, 1).reshape(-1, *parts[0].shape[1:])
 
 
-def _prestride(name: str, array: Array, transform: Transform) -> Array:
-    """Apply one stride for both directions, with all of its offsets (NETLIST 8, LAYOUT 5)."""
-    _require(name, stride_problem(transform))
+def _apply_prestride(name: str, array: Array, transform: Transform) -> Array:
+    """Return an input [w, z, r, c] with the places of each stride x stride window moved to channels (NETLIST 8, LAYOUT
+    5). Raises HostError for integers, and strides that differ."""
+    _raise_problem(name, stride_problem(transform))
     stride = transform.stride_height or 0
     if array.dtype.name not in ("float16", "float32", "float64", "bfloat16"):
         raise HostError(f"{name}: Prestride takes floats, not {array.dtype}")
@@ -383,8 +389,8 @@ def _prestride(name: str, array: Array, transform: Transform) -> Array:
 
 
 def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: Queue) -> Array:
-    """Return indices [w, n] or [n] as the words of tiles: padded to whole tiles of rows, then groups of 32 swapped with
-    their places, so that an index lies where the device looks for it (FRONTEND 7)."""
+    """Return indices [w, n] or [n] as entries of an embedding's queue: padded with the index of no row, and reordered
+    so that an index lies where the device looks for it (FRONTEND 7). Raises HostError for other tensors."""
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or prod(original[1:-1]) != 1:
         raise HostError(f"{name}: EmbeddingIndex takes integers [w, n], not {array.dtype} {list(array.shape)}")
     rows = tile_rows(queue)
@@ -392,7 +398,7 @@ def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: 
     indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % TILE_EDGE)))
     indices[:, original[-1] :] = _NO_INDEX
     count, width = indices.shape
-    _require(name, index_problem(width, queue))
+    _raise_problem(name, index_problem(width, queue))
     groups = indices.reshape(count, rows, -1, TILE_EDGE)
     groups = np.pad(groups, ((0, 0), (0, 0), (0, -groups.shape[2] % TILE_EDGE), (0, 0)))
     tiles = groups.reshape(count, rows, -1, TILE_EDGE, TILE_EDGE).swapaxes(2, 3)
