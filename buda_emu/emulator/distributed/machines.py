@@ -267,12 +267,12 @@ class Machines:
                     failed[number] = unpack(bytes.fromhex(words["error"]))
                 else:  # it has lost another part, whose loss is the one to report
                     lost.append(number)
-            if failed or self._disconnected(lost):
+            if failed or self._parts_without_link(lost):
                 end = min(end, time.monotonic() + _GATHER_SECONDS)
         self._raise_failure(failed, lost)
         return done
 
-    def _disconnected(self, numbers: Sequence[int]) -> list[int]:
+    def _parts_without_link(self, numbers: Sequence[int]) -> list[int]:
         """Return those of these parts whose own connection is gone."""
         return [number for number in numbers if self._members[number].heard < 0]
 
@@ -280,7 +280,7 @@ class Machines:
         """Raise the error that matters most, if there is any: that of the first part in `failed`, unless another part
         is disconnected; then the loss of that part; then WorkerLostError where parts in `lost` have only lost each
         other."""
-        gone = self._disconnected(lost)
+        gone = self._parts_without_link(lost)
         if failed and (len(failed) == len(self._members) or not gone):
             self._broken = len(failed) < len(self._members)
             raise failed[min(failed)]
@@ -390,7 +390,8 @@ class Machines:
         mean = sum(rest) / len(rest)
         if busy[slowest] > max(_UNEVEN * mean, 1.0):
             self._tell(
-                f"{self._part_name(slowest)} is the slow one: {busy[slowest]:.1f} s of work, the others {mean:.1f} s each"
+                f"{self._part_name(slowest)} is the slow one: {busy[slowest]:.1f} s of work, "
+                f"the others {mean:.1f} s each"
             )
 
 

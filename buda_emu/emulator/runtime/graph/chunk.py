@@ -350,7 +350,7 @@ class ChunkRun(ABC, Generic[V]):
         """Do every step, on the only machine and with all tensors in memory."""
         values = self._values
         owned = self._owned
-        run = self._run_watched if self._is_watched else self._compute_op
+        run = self._run_with_watchers if self._is_watched else self._compute_op
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
             match step:
                 case Run():
@@ -408,7 +408,7 @@ class ChunkRun(ABC, Generic[V]):
             case Run():
                 if self._context.part is not None:
                     self._context.part.at(step.op.name)
-                self._run_watched(step)
+                self._run_with_watchers(step)
             case Read():
                 if self._is_lent(step) and step.value not in freed:
                     later[step.value] = step
@@ -480,7 +480,7 @@ class ChunkRun(ABC, Generic[V]):
             return slots[:1]
         return slots
 
-    def _run_watched(self, step: Run) -> None:
+    def _run_with_watchers(self, step: Run) -> None:
         """Run an op, and call listeners and stepper before and after it. An op that the stepper skips has zeros as its
         result."""
         if self._tell_start(step):

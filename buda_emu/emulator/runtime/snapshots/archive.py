@@ -66,7 +66,7 @@ class Reader:
         """Open a file and read its header. `limit`: bytes that the machine may hold."""
         self.path = Path(path)
         self._limit = limit
-        self._archive = self._call_guarded(lambda: zipfile.ZipFile(self.path))
+        self._archive = self._translate_errors(lambda: zipfile.ZipFile(self.path))
         self._members = {info.filename: info for info in self._archive.infolist()}
         try:
             if len(self._members) != len(self._archive.infolist()):
@@ -125,7 +125,7 @@ class Reader:
                         bytes_left = bytes_left[len(data) :]
                 source.read(1)  # the check sum is compared at the end
 
-        self._call_guarded(read)
+        self._translate_errors(read)
 
     def _read_header(self) -> dict[str, Any]:
         """Return the JSON object of the header. Raises HostError for a header too large for the memory limit, and for
@@ -133,7 +133,7 @@ class Reader:
         size = self._uncompressed_member(HEADER).file_size
         if size * _GROWTH > max(self._limit, _LEAST_ROOM):
             raise self.refusal(f"its header has {size} bytes, too many to be read within the memory limit")
-        header = self._call_guarded(lambda: json.loads(self._read_text(HEADER)))
+        header = self._translate_errors(lambda: json.loads(self._read_text(HEADER)))
         if isinstance(header, dict):
             fields = cast("dict[str, Any]", header)
         else:
@@ -147,7 +147,7 @@ class Reader:
         info = self._uncompressed_member(member)
         if info.file_size > _MOST_TEXT:
             raise self.refusal(f"{member} is larger than any")
-        return self._call_guarded(lambda: self._archive.read(info))
+        return self._translate_errors(lambda: self._archive.read(info))
 
     def _uncompressed_member(self, member: str) -> zipfile.ZipInfo:
         """Return the zip entry of a member that is stored uncompressed, so that its size in the file is what it needs
@@ -159,7 +159,7 @@ class Reader:
             raise self.refusal(f"{member} is compressed or encrypted, which buda-emu never writes")
         return info
 
-    def _call_guarded(self, call: Callable[[], Any]) -> Any:
+    def _translate_errors(self, call: Callable[[], Any]) -> Any:
         """Return the result of `call`, which reads the file; errors of a broken file become HostError."""
         try:
             return call()
