@@ -401,8 +401,8 @@ R = TypeVar("R")
 
 
 class SavedState:
-    """The saved states of all parts between two programs. `done` is how many programs had run in the last one, 0 for
-    none."""
+    """The states that all parts saved last, between two programs, from which new machines go on. `done`: the number of
+    programs that had run by then, 0 where nothing is saved."""
 
     def __init__(self, stack: ExitStack, *, is_local: bool) -> None:
         """`stack`: files are removed with it. `is_local`: workers write files where this process finds them."""

@@ -504,7 +504,8 @@ class About:
 
 
 class Share:
-    """The implementation of `runtime.machine.part.Part` by links to the other parts."""
+    """One machine's side of a run on several machines, which the executor asks who computes and holds what: an
+    implementation of `runtime.machine.gate.Part` by links to the other parts."""
 
     def __init__(
         self, cut: NetlistPartition, number: int, links: dict[int, Link], tell: Callable[[Words], None]

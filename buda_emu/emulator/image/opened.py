@@ -35,7 +35,8 @@ class Opened:
 
     @property
     def to_run(self) -> Netlist:
-        """The netlist to run (see `DeviceImage.for_inputs`)."""
+        """The netlist to run: the file's own, or for a compiled image the one that takes a single set of the model's
+        inputs at a time, on one chip."""
         if self.image is not None:
             return self.image.for_inputs
         return self.netlist

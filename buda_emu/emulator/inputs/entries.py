@@ -95,10 +95,9 @@ def walk_programs(netlist: Netlist, programs: Sequence[Program], parameters: Map
 
 
 class ProgramWalk:
-    """An implementation of `program.interpreter.Machine` that only counts how far each queue is read and how often
-    graphs run.
-
-    `entries` is the result of `entries_read`; `graph_inputs` counts the inputs of each graph that runs."""
+    """A machine without data on which programs are interpreted to see what they will need: it implements
+    `program.interpreter.Machine`, counts how far each queue is read (`entries`, as `entries_read` returns them), and
+    the inputs of each graph that runs (`graph_inputs`)."""
 
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist

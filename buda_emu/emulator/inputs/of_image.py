@@ -72,8 +72,8 @@ def _shapes_of_inputs(image: "DeviceImage", model: "ModelIo", inputs: "Path") ->
 
 def fit_image_to_inputs(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
     """Return the image with as many sets of inputs per round as the input files hold in all, divided by the rounds.
-    Returns the image itself where the model has host parts or no loop parameter, and where the files do not hold a
-    multiple of the rounds. Raises HostError where inputs hold different numbers of sets."""
+    Returns the image itself where it has no model, host parts, several programs or no loop parameter, and where the
+    files do not hold a multiple of the rounds. Raises HostError where inputs hold different numbers of sets."""
     model = image.model
     programs = tuple(image.netlist.programs.values())
     if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):

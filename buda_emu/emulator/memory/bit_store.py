@@ -53,7 +53,7 @@ class BitStore(TileStore):
         return len(self._bits)
 
     def _grow(self, reached: int, room: int) -> None:
-        """Take memory for `room` slices of bits, and copy the first `reached`."""
+        """Move the first `reached` slices into new memory for `room` slices. Raises MemoryError."""
         memory = POOL.take(floats_for(self.df, room * self.tiles), self.name)
         grown = Bits.on(memory, self.df, room, self.tiles)
         grown.assign(slice(0, reached), self._bits[:reached])
@@ -89,7 +89,7 @@ class BitStore(TileStore):
         return not narrow and not (datums.size and int(datums.max()) >> spec.bits)
 
     def free(self) -> None:
-        """Give the memory back to the pool, and hold no slices."""
+        """Give the store's memory back to the pool; it then holds no slices."""
         POOL.give(self._bits.datums, self.name)
         self.replace(self.fresh(0), ())
 

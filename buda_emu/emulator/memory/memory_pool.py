@@ -99,8 +99,8 @@ def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
 
 
 class MemoryPool:
-    """Flat float32 arrays that nobody uses, up to `limit` bytes; those given back first are dropped first. Small ones
-    are not kept: see `LEAST_BYTES`."""
+    """A pool of flat float32 arrays that nobody uses, up to `limit` bytes; those given back first are dropped first.
+    Arrays below LEAST_BYTES are not kept, as the allocator does that."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

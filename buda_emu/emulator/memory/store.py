@@ -157,7 +157,7 @@ class TileStore:
         return self._data.shape[0]
 
     def _grow(self, reached: int, room: int) -> None:
-        """Take memory for `room` slices, and copy the first `reached`."""
+        """Move the first `reached` slices into new memory for `room` slices. Raises MemoryError."""
         grown = POOL.take(room * self.tiles * TILE_ELEMENTS, self.name).reshape(room, self.tiles, TILE_ELEMENTS)
         grown[:reached] = self._data[:reached]
         self._data = grown

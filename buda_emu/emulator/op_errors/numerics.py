@@ -103,7 +103,8 @@ class Side(Listener):
         self._side = side
 
     def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        """Take the result of an op for one input to the meeting."""
+        """Bring an op's result for one input to the meeting, and wait there for that of the other run. Raises
+        PartnerFailedError."""
         self._meeting.meet(self._side, ("op", op.name), tiles)
 
 
@@ -304,12 +305,12 @@ class _Watch(Side):
         self._looking = looking
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
-        """Tell the analysis of another temporal graph, from the ideal run only."""
+        """On the ideal side, begin another temporal graph in the analysis; on the device side do nothing."""
         if self._side == 0:
             self._looking.epoch(graphs)
 
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        """Hand an entry that the ideal run reads to the analysis."""
+        """On the ideal side, give an entry that is read to the analysis to keep; on the device side do nothing."""
         if self._side == 0:
             self._looking.keep(queue, tiles)
 

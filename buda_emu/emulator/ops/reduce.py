@@ -54,8 +54,8 @@ class Reduce(Implementation):
                 raise ProgramError(f"op {call.name}: reduce needs attribute dim r, c, z or rc, not {dim!r}")
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
-        """Compute the maxima by the definition, in numpy. Along z a later value replaces the one before it if it is
-        equal or either is NaN."""
+        """Compute the maxima by the definition, in numpy. Along z a later value replaces the one before it unless it is
+        less, so also where either is NaN."""
         (tiles,) = inputs
         w, t, rows, cols = tiles.shape[:4]
         if call.attributes.dim == "z":

@@ -303,8 +303,8 @@ class Emulator:
         raise HostTimeoutError(f"{error}; the last program, {program}, failed: {first_line}") from cause
 
     def put(self, queue: str, array: object, slot: int) -> None:
-        """Change the content of an entry of a queue or ram, whoever fills it, for debuggers; pointers stay as they are.
-        `array`: one entry, as `push` takes it. Raises HostError."""
+        """Replace the content of an entry of a queue or ram, whoever fills it, and leave pointers as they are; for
+        debuggers. `array`: one entry, as `push` takes it. Raises HostError."""
         self._require_open("put")
         self._exchange.put(queue, array, slot)
 

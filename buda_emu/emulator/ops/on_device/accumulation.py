@@ -71,7 +71,7 @@ class Accumulation:
 
     @cached_property
     def _adds_in_l1(self) -> bool:
-        """True for an op with `l1_acc`: the packer adds each block to the one before in L1."""
+        """True for an op with `l1_acc`: the packer adds the sums of each block to those of earlier blocks in L1."""
         return self._attributes.l1_acc
 
     @property
@@ -239,8 +239,8 @@ class Accumulation:
 
 
 def _add_no_products(dst: U32, start: int, stop: int, fresh: bool) -> None:
-    """Do the block of a product that has no inner tiles: set tiles start..stop of Dst to zero if it is `fresh`, else
-    nothing."""
+    """Set tiles start..stop of Dst to zero if it is `fresh`, else change nothing: the block of a product without inner
+    tiles."""
     if fresh:
         tiles_of(dst)[start:stop] = 0
 

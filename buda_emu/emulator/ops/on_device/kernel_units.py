@@ -155,8 +155,8 @@ class KernelUnits:
         return out.reshape(entries, count, -1)
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """Unpack stored tiles to words of `register`, uint32[n, 1024], by kernels; integers for Dst by the definition.
-        See `Units.unpack`."""
+        """Return words of `register`, uint32[n, 1024], of stored tiles, in `out` where it is given; by kernels,
+        integers for Dst by the definition."""
         if out is None:
             out = np.empty(tiles.datums.shape, np.uint32)
         if register in IN_DST:
@@ -170,7 +170,7 @@ class KernelUnits:
         return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """Copy register words to a Dst image by kernels, see `Units.copy`."""
+        """Return the Dst image, for a Dst of `mode`, of register words [n, 1024] of format `register`, by kernels."""
         if register in IN_DST:
             return words.copy()
         out = np.empty_like(words)
@@ -182,7 +182,8 @@ class KernelUnits:
         return out
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """Add by kernels, see `Units.add`: in float32 arithmetic first, exactly for the tiles where its bits are not
+        """Return the Dst image of a + b, with `subtract` a - b, added to `dst` where one is given, for register words
+        [n, 1024]. It is computed in float32 arithmetic first, then exactly for the tiles where the bits are not
         certain."""
         out = np.empty_like(a) if dst is None else dst.copy()
         if REGISTERS[register] is None:
@@ -206,8 +207,9 @@ class KernelUnits:
         return []
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """Multiply by kernels, see `Units.multiply`: in float32 arithmetic first, exactly for the tiles where its bits
-        are not certain."""
+        """Return the Dst image of a * b in the phases of a fidelity, added to `dst` where one is given, for register
+        words [n, 1024]. It is computed in float32 arithmetic first, then exactly for the tiles where the bits are not
+        certain."""
         if REGISTERS[register] is None:
             out = np.zeros_like(a) if dst is None else dst.copy()
             integer_kernels.int_elwmul_tiles(0, len(out), out, a, b)
@@ -227,8 +229,8 @@ class KernelUnits:
         return out
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """Add the products of a block to tiles of `dst` by kernels, see `Units.matmul`; with a spill, block after
-        block."""
+        """Add the products of a block to the tiles `items` of dst[w, n, 1024] by kernels, in place; with a spill, block
+        after block."""
         if block.spill is not None:
             self._matmul_in_blocks(dst, items, block, block.spill)
             return
@@ -278,8 +280,8 @@ class KernelUnits:
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """Return a function that adds products which only pick lines, see `Units.picker`; None where the kernel does
-        not know format or spill."""
+        """Return a function (images, start, stop) that adds an identity matmul's products of tiles start..stop line by
+        line; None where the kernel of picks does not know the format or the spill, and the caller multiplies tiles."""
         if spill is None:
             spill_code = AS_IT_WAS
         else:
@@ -302,8 +304,8 @@ class KernelUnits:
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """Return a function that makes tiles by picks added up in L1, see `Units.l1_picker`; None except for bf16
-        packed as Float16_b."""
+        """Return a function (out, start, stop) that makes an identity matmul's tiles line by line and adds their strips
+        up in L1; None except for bf16 packed as Float16_b, where the caller multiplies tiles."""
         arguments = self._picking_arguments(picking, fidelity, mode, AS_IT_WAS)
         if arguments is None or (mode, df) != ("bf16", "Float16_b"):
             return None
@@ -331,21 +333,22 @@ class KernelUnits:
         return source, pick_kernels.Picking(picking.cols, picking.group_cols, phases, setting, spill)
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """Write the maxima along `dim` of groups of tiles to tiles start..stop of `dst` by a kernel, see
-        `Units.pool`."""
+        """Write tiles start..stop of dst[w, m, 1024], each the maximum, along `dim`, over equally many tiles of the
+        source, by a kernel."""
         setting = self._setting(source.register, mode)
         operand = RegisterOperand(source.tiles, source.index, source.pad, dim == "c")
         elementwise_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """Compute a vector function by its kernel, see `Units.function`."""
+        """Return the Dst image of a vector function of one or two images, by its kernel; elements outside the vector
+        mode keep those of the first."""
         out = np.empty_like(images[0])
         functions.run(bound, mode, out, *images, vector=vector)
         return out
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """Move a Dst image to a Src register by a kernel, see `Units.to_src`. Raises UnsupportedError as the definition
-        does."""
+        """Return the words of a Src register of format `register` for a Dst image, by a kernel. Raises UnsupportedError
+        for a mode and register that cannot be combined."""
         elementwise.move_to_src(dst[:0], mode, register)  # the same refusals
         mask = KEPT.get(register, np.uint32(0xFFFFFFFF))
         out = np.empty_like(dst)
@@ -353,15 +356,16 @@ class KernelUnits:
         return out
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """Pack a Dst image by the conversion kernels, see `Units.pack`."""
+        """Return the stored tiles of a Dst image packed with the settings `to`, in `out` where it is given, by
+        kernels."""
         out = Bits.empty(to.df, len(dst)) if out is None else out
         by = pack_kernels.Conversion(*to, self.core)
         pack_kernels.pack(0, len(dst), dst, by, out.datums, out.exponents)
         return out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Copy 16-bit floats as a pass through Dst would, by a kernel: zeros and denormals become +0, NaNs of bf16
-        infinities. See `Units.recode`."""
+        """Copy 16-bit floats to `out` as a pass through Dst would, by a kernel: zeros and denormals become +0, NaNs of
+        bf16 infinities."""
         if tiles.df == "Float16":
             bits = (0x7C00, 0)
         else:
@@ -369,7 +373,8 @@ class KernelUnits:
         elementwise_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """Add tiles of a format by a kernel, see `Units.add_in_l1`."""
+        """Return the tiles that the packer leaves in L1 where it adds `new` to the tiles `old` there, by a kernel; both
+        are kept."""
         datums = old.datums.copy()
         l1_kernels.accumulate(0, len(datums), new.df, datums, new.datums)
         return Bits(new.df, datums)

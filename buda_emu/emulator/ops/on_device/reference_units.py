@@ -40,10 +40,11 @@ class ReferenceUnits:
         return np.empty((*leading, TILE_ELEMENTS), np.uint32)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
-        """Return None: there are no products on halves here, so the caller unpacks to words (see `Units.halves`)."""
+        """Return None: there are no products on halves of words here, so the caller unpacks tiles to words."""
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """Unpack by the definition, see `Units.unpack`."""
+        """Return words of `register`, uint32[n, 1024], of stored tiles, in `out` where it is given, by the
+        definition."""
         words = unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
         if out is None:
             return words
@@ -51,7 +52,8 @@ class ReferenceUnits:
         return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """Copy to Dst by the definition, see `Units.copy`."""
+        """Return the Dst image, for a Dst of `mode`, of register words [n, 1024] of format `register`, by the
+        definition."""
         if register in IN_DST:
             return words.copy()
         if REGISTERS[register] is None:
@@ -59,14 +61,16 @@ class ReferenceUnits:
         return elementwise.copy_to_dst(words, float_family(register), float_mode(mode), self.core)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """Add or subtract by the definition, see `Units.add`."""
+        """Return the Dst image of a + b, with `subtract` a - b, added to `dst` where one is given, by the
+        definition."""
         if REGISTERS[register] is None:
             return (products.int_elwsub if subtract else products.int_elwadd)(dst, a, b)
         function = elementwise.elwsub if subtract else elementwise.elwadd
         return function(dst, a, b, float_family(register), mode, self.core)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """Multiply by the definition, one fidelity phase after the other, see `Units.multiply`."""
+        """Return the Dst image of a * b, one fidelity phase after the other, added to `dst` where one is given, by the
+        definition."""
         result = np.zeros_like(a) if dst is None else dst
         for phase in PHASES[fidelity]:
             if REGISTERS[register] is None:
@@ -76,7 +80,8 @@ class ReferenceUnits:
         return result
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """Multiply tile by tile by the definition, see `Units.matmul`."""
+        """Add the products of a block to the tiles `items` of dst[w, n, 1024], in place, tile by tile by the
+        definition."""
         (in0, in1), product, mode, k, spill, fresh = block
         if fresh:
             tiles_of(dst)[items.start : items.stop] = 0
@@ -103,13 +108,14 @@ class ReferenceUnits:
                 flat[number] = products.tile_matmul(flat[number], a, b, phases, family, mode, self.core)
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
-        """Return None: there are no picks here, so the caller multiplies tiles (see `Units.picker`)."""
+        """Return None: identity matmuls have no shortcut by picked lines here, so the caller multiplies tiles."""
 
     def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
-        """Return None: there are no picks here, so the caller multiplies tiles (see `Units.l1_picker`)."""
+        """Return None: identity matmuls have no shortcut by picked lines here, so the caller multiplies tiles."""
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """Compute the maxima by the definition, see `Units.pool`."""
+        """Write tiles start..stop of dst[w, m, 1024], each the maximum, along `dim`, over equally many tiles of the
+        source, by the definition."""
         count = source.index.size // dst.shape[1]
         flat = dst.reshape(-1, 32, 32)
         for number in range(start, stop):
@@ -118,29 +124,32 @@ class ReferenceUnits:
             flat[number] = elementwise.reduce_max(tiles, dim, source.register, mode, self.core)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """Compute a vector function by its program, see `Units.function`."""
+        """Return the Dst image of a vector function of one or two images, by its program in numpy."""
         tiles = (image.reshape(-1, 32, 32) for image in images)
         return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, TILE_ELEMENTS)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """Move a Dst image to a Src register by the definition, see `Units.to_src`."""
+        """Return the words of a Src register of format `register` for a Dst image, by the definition. Raises
+        UnsupportedError for a mode and register that cannot be combined."""
         return elementwise.move_to_src(dst, mode, register)
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """Pack by the definition, see `Units.pack`."""
+        """Return the stored tiles of a Dst image packed with the settings `to`, in `out` where it is given, by the
+        definition."""
         packed = Bits(to.df, *pack.pack(dst, *to, self.core))
         if out is not None:
             out.assign(slice(None), packed)
         return packed if out is None else out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Copy 16-bit floats to `out` by unpacking, copying to Dst and packing, see `Units.recode`."""
+        """Copy 16-bit floats to `out` by unpacking, copying to Dst and packing them."""
         mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
         image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
         self.pack(image, PackedAs(mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df), out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """Add tiles of a format by the definition, see `Units.add_in_l1`."""
+        """Return the tiles that the packer leaves in L1 where it adds `new` to the tiles `old` there, by the
+        definition."""
         return Bits(new.df, pack.accumulate(new.df, old.datums, new.datums))
 
 

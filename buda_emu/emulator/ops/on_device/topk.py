@@ -23,7 +23,8 @@ class TopK:
     """The k best of each row: values are copied to Dst, sorted and packed; indices keep their values."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Return the register formats of the values; indices are taken unchanged."""
+        """Return the register formats of the values; that of the indices, which no unit converts, is "". Raises
+        UnsupportedError."""
         registers = call.registers((0,))
         return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 

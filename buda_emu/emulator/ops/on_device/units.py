@@ -115,17 +115,18 @@ class Units(Protocol):
         ...
 
     def room(self, *leading: int) -> U32:
-        """Return memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
+        """Return working memory uint32[*leading, 1024] with undefined contents, valid while the op runs."""
         ...
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        """Return the upper halves uint32[w, n, 512] of the register words of stored tiles [w, n], where the lower ones
-        are empty and `matmul` reads such tiles; else None."""
+        """Return the upper halves, packed as uint32[w, n, 512], of the register words of stored tiles [w, n]; None
+        where the lower halves hold bits, or `matmul` of these units reads no such tiles. It saves unpacking to whole
+        words."""
         ...
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """Return register words of stored tiles [n, 1024], in `out` where it is given; a Dst image for registers of
-        `IN_DST` (1)."""
+        """Return register words uint32[n, 1024] of stored tiles, in `out` where it is given; a Dst image where the
+        register is one of those that unpack to Dst (DEVICE_NUMERICS 1)."""
         ...
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
@@ -179,7 +180,8 @@ class Units(Protocol):
         ...
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """Return stored tiles of a Dst image (4), in `out` where it is given."""
+        """Return the stored tiles of a Dst image, packed with the settings `to`, in `out` where it is given
+        (DEVICE_NUMERICS 4)."""
         ...
 
     def recode(self, tiles: Bits, out: Bits) -> None:
@@ -216,8 +218,8 @@ def tiles_of(dst: U32) -> U32:
 
 
 def block_by_block(units: Units, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
-    """Do a `Units.matmul` with a spill by single steps: multiply the inner tiles up to each end, pack the sums and read
-    them back. `items`: the tiles of dst, to whose contents the products are added."""
+    """Do the work of `Units.matmul` with a spill by single steps: multiply the inner tiles up to each end, pack the
+    sums and read them back. `items`: the tiles of dst, to whose contents the products are added."""
     rows = tiles_of(dst)[items.start : items.stop]
     after = [n + 1 for n in block.k[:-1] if spill.ends[n]]
     for first, last in pairwise([block.k.start, *after, block.k.stop]):

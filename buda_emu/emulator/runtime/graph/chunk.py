@@ -248,13 +248,13 @@ class Late:
             self._receive_oldest(source)
 
     def take_all(self) -> None:
-        """Receive and store everything that was put off."""
+        """Receive and store every value that was left for later, from all machines."""
         for source, waiting in self._waiting.items():
             while waiting:
                 self._receive_oldest(source)
 
     def _receive_oldest(self, source: int) -> None:
-        """Receive the oldest value put off from a machine, and store it."""
+        """Receive the oldest value of a machine that was left for later, and store it."""
         count, store = self._waiting[source].popleft()
         self._held[source] -= count
         store(self._part.receive(source))
@@ -347,7 +347,7 @@ class ChunkRun(ABC, Generic[V]):
             self._compute_with_others()
 
     def _compute_alone(self) -> None:
-        """Do every step, on the only machine and with all tensors in memory."""
+        """Do every step of the plan: this is the only machine, and no tensor lies in a file."""
         values = self._values
         owned = self._owned
         run = self._run_with_watchers if self._is_watched else self._compute_op

@@ -81,7 +81,7 @@ class PlanCache:
 PLAN_CACHES: Final = ForEach(PlanCache)
 
 
-_SLACK = 2  # a tensor may lie in memory twice as large as itself (device/memory_pool.py)
+_SLACK = 2  # a tensor may lie in memory twice as large as itself (memory/memory_pool.py)
 _CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
 _DEVICE_CHUNK_BYTES = 256 << 20  # counted as floats; bits take a quarter to a half of them, and each op takes longer
 

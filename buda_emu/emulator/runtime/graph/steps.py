@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Take the entries of a queue or ram that the chunk reads. `flat`: the row-major host data instead of tiles."""
+    """A step that makes the entries of a queue or ram which the chunk reads the tensor `value`. `flat`: the row-major
+    host data instead of tiles."""
 
     queue: str
     value: int
@@ -26,7 +27,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """Copy a tensor truncated to a format (OPS 3 step 5)."""
+    """A step that makes a copy of tensor `source`, truncated to a format (OPS 3 step 5), the tensor `value`."""
 
     source: int
     value: int
@@ -35,7 +36,8 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Run one op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
+    """A step that runs one op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9).
+    `inputs` and `value` are numbers of tensors."""
 
     op: Op
     call: PlannedOp
@@ -58,7 +60,8 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Store a tensor in a queue or ram, through the queue's own TMs."""
+    """A step that stores tensor `value` in a queue or ram, through the queue's own TMs (`map`, None without any), with
+    the format label `label`."""
 
     queue: str
     value: int

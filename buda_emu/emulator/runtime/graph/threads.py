@@ -206,7 +206,8 @@ class _ThreadTeam:
             self._ranges = None
 
     def _wait(self) -> None:
-        """Wait until no helper works on a kernel. The kernel itself has mostly waited long enough before."""
+        """Wait until no helper works on a kernel any more; mostly that is so at once, as the kernel itself waits for
+        them."""
         while not self._slot.done:
             time.sleep(_NAP_SECONDS)
 

@@ -93,8 +93,9 @@ def as_numpy(tensor: object, context: str = "tensor") -> NDArray[Any]:
 
 
 def _from_torch(tensor: Any, torch: Any, context: str) -> NDArray[Any]:
-    """Convert a torch tensor on the CPU; see `as_numpy`. Raises HostError for a sparse, quantised or remote tensor and
-    for an element type that numpy lacks. `context` begins the message."""
+    """Return a torch tensor on the CPU as a numpy array, sharing memory where possible; bfloat16 and float8 come as
+    float32. Raises HostError for a sparse, quantised or remote tensor and for an element type that numpy lacks.
+    `context` begins the message."""
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise HostError(f"{context}: a {tensor.layout} tensor; pass a dense one (tensor.to_dense(), .dequantize())")
     if tensor.device.type != "cpu":

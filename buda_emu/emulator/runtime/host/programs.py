@@ -45,7 +45,7 @@ class RunStart:
     )
 
     def __init__(self, memory: Memory, epochs: Epochs, variables: Variables, journal: Journal) -> None:
-        """Note the state of this moment; `variables` are those of the program."""
+        """Record the state of this moment, before a program runs; `variables` are those of the program."""
         self._memory = memory
         self._epochs = epochs
         self._variables = variables

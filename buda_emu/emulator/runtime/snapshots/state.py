@@ -399,11 +399,10 @@ class _SavedArrays:
 
 
 def restore(machine: Machine, reader: Reader, image: InitialImage | None = None) -> ImageUse | None:
-    """Give the machine the state of a snapshot, and return its use of an image afterwards. Everything is read and
-    checked before anything changes. `image` is the one that the snapshot may refer to, by default the one that the
-    machine began with.
-
-    Raises HostError for a file that does not fit the machine or is damaged, or refers to another image."""
+    """Give the machine the state of a snapshot, and return its use of an image afterwards (None where it uses none).
+    Everything is read and checked before anything changes. `image` is the one that the snapshot may refer to, None for
+    the one that the machine began with. Raises HostError for a file that does not fit the machine or is damaged, or
+    refers to another image, ImageError for an image that cannot be read."""
     check_header(reader, machine.netlist, machine.precision)
     header = Fields(reader.header, "", reader.refusal)
     memory_stores = stores(machine.memory, written_only=False)
