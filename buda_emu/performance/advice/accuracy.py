@@ -62,15 +62,16 @@ class Accuracy:
     _known: dict[tuple[Op, tuple[Edit, ...]], Loss] = field(default_factory=dict[tuple[Op, tuple[Edit, ...]], Loss])
 
     def loss(self, netlist: Netlist, edits: Sequence[Edit]) -> Loss:
-        """Return the loss of the op that loses most, among those whose fields the edits change."""
+        """Return the loss of the op that loses most, among the ops whose fields the edits change. Edits that only move
+        an op (grid_loc) do not count; raises ValueError if no other edit is of an op."""
         after = apply_edits(netlist, edits)
         names = dict.fromkeys(edit.name for edit in edits if edit.kind == "op" and edit.path != ("grid_loc",))
         losses = [self._loss_of_op(netlist, after, name, edits) for name in names]
         return max(losses, key=lambda loss: loss.pcc_lost)
 
     def _loss_of_op(self, before: Netlist, after: Netlist, name: str, edits: Sequence[Edit]) -> Loss:
-        """Return the loss of one op by the edits, from the cache if it was computed; its reason is the error if it
-        cannot be computed."""
+        """Return the loss of the op `name` by its own edits, from the cache if it was computed before. If it cannot be
+        computed, the loss has the error's first line as its reason."""
         key = before.ops[name], tuple(edit for edit in edits if edit.name == name)
         loss = self._known.get(key)
         if loss is None:
@@ -82,14 +83,15 @@ class Accuracy:
         return loss
 
     def _compute_loss(self, before: Netlist, after: Netlist, name: str) -> Loss:
-        """Compute an op with and without the edits on equal operands, and return its loss against float32; only the
-        reason for an op that is unfit."""
+        """Compute the op `name` with and without the edits on equal operands, and return its loss against float32; for
+        an op that cannot be measured on random operands, a loss that only has the reason. Raises BudaError if a plan
+        cannot be made."""
         op = before.ops[name]
         reason = _unfit(op)
         if reason:
             return Loss(op=name, pcc_before=None, pcc_after=None, error=None, reason=reason)
-        old = _step(before, name)
-        new = _step(after, name)
+        old = _plan_step(before, name)
+        new = _plan_step(after, name)
         operands = [Ideal(self._operand(before, op, place), by_host=False) for place in range(len(op.inputs))]
         expected = np.empty((1, op.blocking.t * op.blocking.rows * op.blocking.cols, TILE_ELEMENTS), np.float32)
         sources = [operand.values for operand in operands]
@@ -128,8 +130,8 @@ def _unfit(op: Op) -> str:
     return ""
 
 
-def _step(netlist: Netlist, name: str) -> Run:
-    """Return the step that runs the op in a plan for the device."""
+def _plan_step(netlist: Netlist, name: str) -> Run:
+    """Return the step that runs the op `name` in a plan of its temporal graph for the device."""
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     graph = netlist.ops[name].graph
     temporal = next(candidate for candidate in netlist.temporal_graphs if graph in candidate.graphs)

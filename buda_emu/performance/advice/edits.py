@@ -53,12 +53,12 @@ class Proposal:
 
     @property
     def key(self) -> tuple[Edit, ...]:
-        """Return the edits: proposals with the same edits are the same proposal."""
+        """Return the edits as a key to find duplicates: proposals with the same edits are the same proposal."""
         return self.edits
 
 
 def text_of(value: Value) -> str:
-    """Return a value as a netlist writes it on one line."""
+    """Return a value as a netlist writes it on one line: `true`, `[2, 4]`."""
     if isinstance(value, bool):
         if value:
             return "true"
@@ -99,21 +99,23 @@ def apply_edits(netlist: Netlist, edits: Iterable[Edit]) -> Netlist:
 
 
 def _apply_to_op(op: Op, edits: Iterable[Edit]) -> Op:
-    """Return the op with the new values of its fields, attributes and broadcasts."""
+    """Return the op with the new values of its fields, attributes and broadcast factors. Raises KeyError for a field
+    that no move edits."""
     for edit in edits:
         key, *rest = edit.path
         if key == "attributes":
             stated = op.attributes.given | {str(rest[0])}
             op = evolve(op, attributes=replace(op.attributes, given=stated, **{str(rest[0]): edit.value}))
         elif rest:
-            op = evolve(op, input_tms=_broadcast(op, int(str(key).split("_")[1]), int(rest[0]), edit.value))
+            op = evolve(op, input_tms=_with_broadcast_factor(op, int(str(key).split("_")[1]), int(rest[0]), edit.value))
         else:
             op = _OP_FIELDS[str(key)](op, edit.value)
     return op
 
 
-def _broadcast(op: Op, operand: int, place: int, count: Value) -> tuple[tuple[Tm, ...], ...]:
-    """Return the op's TMs with another factor (`count`) of the broadcast at `place` among those of an operand."""
+def _with_broadcast_factor(op: Op, operand: int, place: int, count: Value) -> tuple[tuple[Tm, ...], ...]:
+    """Return the TMs of all inputs of the op, with `count` as the factor of the broadcast at `place` among those of
+    input `operand`."""
     chains = [list(chain) for chain in op.input_tms]
     before = chains[operand][place]
     chains[operand][place] = replace(before, args=(before.args[0], int(count)))  # type: ignore[arg-type]
@@ -121,19 +123,19 @@ def _broadcast(op: Op, operand: int, place: int, count: Value) -> tuple[tuple[Tm
 
 
 def _apply_to_queue(queue: Queue, edits: Iterable[Edit]) -> Queue:
-    """Return the queue with the new values of its fields."""
+    """Return the queue with the new values of its fields. Raises KeyError for a field that no move edits."""
     for edit in edits:
         queue = _QUEUE_FIELDS[str(edit.path[0])](queue, edit.value)
     return queue
 
 
 def _blocking_setter(field: str) -> Callable[[Any, Any], Any]:
-    """Return a function that replaces a field of an object's blocking."""
+    """Return a function of an op or queue and a value that returns it with this field of its blocking replaced."""
     return lambda entity, value: evolve(entity, blocking=replace(entity.blocking, **{field: value}))
 
 
 def _field_setter(field: str) -> Callable[[Any, Any], Any]:
-    """Return a function that replaces a field of an object."""
+    """Return a function of an op or queue and a value that returns it with this field replaced."""
     return lambda entity, value: evolve(entity, **{field: value})
 
 

@@ -62,7 +62,7 @@ class Variant:
 
     @property
     def loading(self) -> float:
-        """Return the part of these cycles in which epochs are loaded."""
+        """Return the part of `cycles` in which epochs are loaded."""
         return sum(epoch.loading for epoch in self.figures)
 
     @property
@@ -88,13 +88,14 @@ class _WorkerArguments:
 def modeller(
     about: _WorkerArguments,
 ) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
-    """Return the job of a worker: it takes earlier edits and new ones, and returns the figures of the epochs that the
-    new ones touch, by their numbers; None if an op cannot be modelled. `about` has the arguments of its evaluator."""
+    """Return the job function of a worker process, which has an evaluator of its own, made from `about`. The function
+    takes (edits so far, new edits), and returns the figures of the epochs that the new ones touch, by epoch number;
+    None if an op cannot be modelled."""
     evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
 
     def work(job: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
-        """Model on a worker the epochs that the second edits of a job touch after the first, and return their
-        figures."""
+        """Model the epochs that the second edits of the job touch, with the first edits made before, and return their
+        figures by epoch number; None if an op cannot be modelled."""
         before, new_edits = job
         reports = evaluator.reports(apply_edits(apply_edits(about.netlist, before), new_edits), new_edits)
         if reports is None:
@@ -105,7 +106,9 @@ def modeller(
 
 
 class Evaluator:
-    """Models edited netlists. The constructor raises the same errors as `timing.model.model_netlist`."""
+    """Models edited netlists, and counts in `tries` the epochs modelled for that; to be closed after use. The
+    constructor models all epochs of the unedited netlist (`start`), and raises the same errors as
+    `timing.model.model_netlist`."""
 
     def __init__(
         self,
@@ -131,7 +134,8 @@ class Evaluator:
         self.start = Variant(netlist, (), reports, tuple(map(Figures.of, reports)))
 
     def _touched_by(self, netlist: Netlist) -> Mapping[str, frozenset[int]]:
-        """Return for the name of each op or queue the epochs whose figures depend on it."""
+        """Return for the name of each op or queue the numbers of the epochs that run it, read it or fill it, whose
+        figures depend on it."""
         epochs_of_name: dict[str, set[int]] = {}
         for number, epoch in enumerate(self.epochs):
             ops = list(chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs))
@@ -143,12 +147,13 @@ class Evaluator:
         return {name: frozenset(numbers) for name, numbers in epochs_of_name.items()}
 
     def epochs_of(self, name: str) -> frozenset[int]:
-        """Return the numbers of the epochs whose figures depend on an op or queue."""
+        """Return the numbers of the epochs whose figures depend on the op or queue of this name; none for an unknown
+        name."""
         return self._readers.get(name, frozenset())
 
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
-        """Return `base` with further edits and the epochs that they touch modelled again; None if an op cannot be
-        modelled then."""
+        """Return `base` with further edits and the epochs that they touch modelled again, and count these epochs as
+        tries; None if an op cannot be modelled then."""
         new_edits = tuple(edits)
         netlist = apply_edits(base.netlist, new_edits)
         self.tries += len(self._changed_epochs(new_edits))
@@ -163,8 +168,8 @@ class Evaluator:
         return Variant(netlist, (*base.edits, *new_edits), tuple(reports), tuple(figures))
 
     def reports(self, netlist: Netlist, edits: Sequence[Edit]) -> Reports | None:
-        """Return the reports of the epochs that the edits touch, in a netlist that has them; None if its ops cannot be
-        modelled."""
+        """Return (number, report) of each epoch that the edits touch. `netlist` has the edits already. None if one of
+        its ops cannot be modelled."""
         try:
             return tuple((number, self._model(netlist, self.epochs[number])) for number in self._changed_epochs(edits))
         except BudaError:
@@ -177,8 +182,8 @@ class Evaluator:
     def _variant_from_worker(
         self, base: Variant, new_edits: tuple[Edit, ...], new_figures: dict[int, Figures] | None
     ) -> Variant | None:
-        """Return `base` with further edits and the figures that a worker returned. Tries are counted here, so that
-        their number does not depend on how many are modelled ahead."""
+        """Return `base` with further edits and the figures that a worker returned for them; None if it returned None.
+        Tries are counted here, so that their number does not depend on how many are modelled ahead."""
         changed = self._changed_epochs(new_edits)
         self.tries += len(changed)
         if new_figures is None:
@@ -193,7 +198,8 @@ class Evaluator:
         )
 
     def whole(self, variant: Variant) -> Variant:
-        """Return the variant with all reports; missing ones are modelled again here."""
+        """Return the variant with the reports of all epochs up to date: those that only a worker had modelled
+        (`missing`) are modelled again in this process."""
         reports = list(variant.reports)
         for number in variant.missing:
             reports[number] = self._model(variant.netlist, self.epochs[number])
@@ -206,8 +212,8 @@ class Evaluator:
     def each(
         self, base: Variant, proposals: Iterator[Proposal], limit: int
     ) -> Iterator[tuple[Proposal, Variant | None]]:
-        """Yield `base` with each proposal by itself, in order, until there were `limit` tries. Workers model ahead of
-        the caller."""
+        """Yield each proposal in order with `base` edited by it alone (None if that cannot be modelled), until `tries`
+        reaches `limit`. Workers model ahead of the caller."""
         if self.workers.alone:
             while self.tries < limit and (proposal := next(proposals, None)) is not None:
                 yield proposal, self.with_edits(base, proposal.edits)
@@ -221,13 +227,14 @@ class Evaluator:
                 yield proposal, self._variant_from_worker(base, proposal.edits, new_figures)
 
     def again(self, base: Variant, netlist: Netlist) -> Variant:
-        """Model all epochs of a netlist that was read again, and return them as a variant of `base`."""
+        """Model all epochs of `netlist`, the edited netlist of `base` as read back from its text, and return `base`
+        with it and these figures."""
         reports = tuple(self._model(netlist, epoch) for epoch in self.epochs)
         return replace(base, netlist=netlist, reports=reports, figures=tuple(map(Figures.of, reports)))
 
     def op_cycles(self, variant: Variant, op: Op, epoch: int) -> float | None:
-        """Return the cycles that each core of an op, which may be an edited one, takes for one input; None if the op
-        cannot be modelled."""
+        """Return the cycles that each core of `op` takes for one input in epoch number `epoch` of the variant; `op` may
+        be an edited copy. None if it cannot be modelled."""
         try:
             return self._model.cycles(variant.netlist, op, variant.reports[epoch].edges)
         except BudaError:

@@ -14,14 +14,15 @@ _MOST_MOVED = 6  # ops that make room for another one, at most
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The ops of one epoch on one chip."""
+    """The places of the ops of one epoch on one chip, by name. `grid` is the rows and columns of the chip's worker
+    cores."""
 
     grid: tuple[int, int]
     places: Mapping[str, Place]
 
     @classmethod
     def of(cls, netlist: Netlist, graphs: Sequence[str], chip: int, grid: tuple[int, int]) -> "Layout":
-        """Return where the ops of graphs that run together stand on a chip. `grid` is the rows and columns of its
+        """Return where the ops of `graphs`, which run together, stand on a chip. `grid` is the rows and columns of its
         worker cores; ops on Ethernet cores are left out."""
         ops: list[Op] = []
         for name in graphs:
@@ -37,8 +38,8 @@ class Layout:
         return frozenset(every.difference(*(cells(place) for place in self.places.values())))
 
     def room_for(self, name: str, rows: int, columns: int) -> dict[str, Place] | None:
-        """Return new places so that the op `name` gets this many rows and columns: its own and those of the ops that
-        move; None if there is no room.
+        """Return new places with which the op `name` gets this many rows and columns of cores: its own and those of the
+        ops that have to move for it; None if there is no room. Nothing is changed here.
 
         As few other ops as possible move, each keeps its shape, and the op stays near to where it was.
         """
@@ -48,15 +49,16 @@ class Layout:
             for column in range(self.grid[1] - columns + 1):
                 place = row, column, rows, columns
                 away = abs(row - old_place[0]) + abs(column - old_place[1])
-                moved = self._make_others_move(name, place)
+                moved = self._new_places_of_others(name, place)
                 if moved is not None and (best is None or (len(moved), away) < best[0]):
                     best = (len(moved), away), {name: place, **moved}
         if best is not None:
             return best[1]
         return None
 
-    def _make_others_move(self, name: str, place: Place) -> dict[str, Place] | None:
-        """Return new places of the other ops that stand where `place` is; None if one of them fits nowhere."""
+    def _new_places_of_others(self, name: str, place: Place) -> dict[str, Place] | None:
+        """Return new places for the ops other than `name` that stand where `place` is, which `name` shall get; None if
+        one of them fits nowhere, or too many would move."""
         place_cells = cells(place)
         others = [
             other
@@ -79,7 +81,7 @@ class Layout:
 
 
 def cells(place: Place) -> frozenset[Cell]:
-    """Return the cores of a place."""
+    """Return the (row, column) of each core of a place."""
     row, column, rows, columns = place
     return frozenset(product(range(row, row + rows), range(column, column + columns)))
 
@@ -91,7 +93,7 @@ def _place(op: Op) -> Place:
 
 
 def _nearest(place: Place, free: set[Cell]) -> Place | None:
-    """Return the nearest place of the same shape among free cores, None if there is none."""
+    """Return the place of the same shape on free cores that is nearest to `place`, None if there is none."""
     row, column, rows, columns = place
     fits = [cell for cell in free if cells((*cell, rows, columns)) <= free]
     if not fits:

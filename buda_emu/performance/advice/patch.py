@@ -24,11 +24,11 @@ class UnwritableError(Exception):
 
 
 def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
-    """Return the text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError for an edit
-    that has no place of its own in the text."""
+    """Return `data`, the text from which `netlist` was read, with the new values in place. Raises UnwritableError for
+    an edit that has no place of its own in the text. The result is not read again: see `check_patch`."""
     text = decode(data)
     starts = [0, *(line_break.end() for line_break in _BREAK.finditer(text))]
-    changes = [_change(_Text(text, starts), netlist, edit) for edit in edits]
+    changes = [_text_change(_Text(text, starts), netlist, edit) for edit in edits]
     changes.sort(key=lambda change: (change[0], change[1]))
     parts: list[str] = []
     at = 0
@@ -44,8 +44,9 @@ def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
 
 
 def check_patch(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
-    """Return the text with the edits written into it, and the result of checking it. Raises UnwritableError for an edit
-    that has no place in the text, and if the new text does not give the edited netlist."""
+    """Return the text with the edits written into it, and the result of checking it, which may have errors. Raises
+    UnwritableError for an edit that has no place in the text, and if the new text does not read as the edited
+    netlist."""
     new = patch_text(data, netlist, edits)
     result = check_bytes(new, netlist.path, netlist.arch_name)
     if result.netlist is not None:
@@ -98,16 +99,16 @@ _COMMENT: Final = re.compile(r"(?<=\s)#")
 _FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\#[^\n]*""", re.DOTALL)
 
 
-def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
-    """Return start and end of the text that an edit replaces, and the new text. Raises UnwritableError if the text has
-    no such key and no map to write it into, if a value has several lines, or if a comment is inside of it."""
+def _text_change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
+    """Return (start, end, new text) for the part of the text that an edit replaces. Raises UnwritableError if the text
+    has no such key and no map to write it into, if a value has several lines, or if a comment is inside of it."""
     if edit.kind == "op":
         entity = netlist.ops[edit.name]
     else:
         entity = netlist.queues[edit.name]
     node = entity.source
     for depth, key in enumerate(edit.path):
-        below = _below(node, key)
+        below = _child_node(node, key)
         if below is None:
             return _insert_key(text, node, edit.path[depth:], edit.text)
         node = below
@@ -119,9 +120,9 @@ def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
     return start, end, edit.text
 
 
-def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
-    """Return the node at a key of a map or a place of a list, None for a key that the map does not have. Raises
-    UnwritableError for any other node."""
+def _child_node(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
+    """Return the node at a string key of a map, None if the map lacks it, or at a number of a list. Raises
+    UnwritableError if the node is no such map or list."""
     if isinstance(node, nodes.Mapping) and isinstance(key, str):
         return node.find(key)
     if isinstance(node, nodes.Sequence) and isinstance(key, int):

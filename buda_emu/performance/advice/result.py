@@ -51,16 +51,16 @@ class Advice:
 
     @property
     def ranked(self) -> list[Tried]:
-        """Return the proposals by themselves: those that make the slowest epoch fastest first, then those that save
-        most cycles."""
+        """Return the trials of each proposal alone: those that make the slowest epoch fastest first, then those with
+        the fewest cycles in all."""
         return sorted(
             self.found.alone, key=lambda trial: (trial.slowest, trial.total, -trial.saved, trial.proposal.sentence)
         )
 
     @property
     def reason(self) -> str:
-        """Return why no change helped, and what limits the epoch with the most cycles in all its runs; "" if some
-        change did, or nothing runs."""
+        """Return, if no change was taken, a sentence that says so and what limits the epoch with the most cycles in all
+        its runs; "" if a change was taken, or nothing runs."""
         if self.found.taken or not self.before.reports:
             return ""
         longest = max(self.before.reports, key=lambda report: report.runs * report.cycles)
@@ -92,8 +92,8 @@ class Advice:
         return best
 
     def _points(self) -> Iterator[Point]:
-        """Yield the netlist as it is, with each change alone, and with the first changes of those that are combined.
-        Changes whose loss is not known are left out."""
+        """Yield a point for the netlist as it is, for each change alone, and for the first one, two, ... of the changes
+        that are combined. Changes alone whose loss is not known are left out."""
         yield Point("as it is", self.before.cycles, self.before.slowest, 0.0)
         for trial in self.found.alone:
             if trial.loss is None or not trial.loss.reason:
@@ -138,14 +138,14 @@ class Advice:
 
 
 def _lost(loss: Loss | None) -> float:
-    """Return the PCC that a change costs, 0 if it changes no values."""
+    """Return the PCC that a change costs: 0 if it changes no values (None), infinity if it could not be computed."""
     if loss is not None:
         return loss.pcc_lost
     return 0.0
 
 
 def _pcc_lost(change: Change) -> float | None:
-    """Return the PCC that a change costs, 0 if it changes no values; None where that is not known."""
+    """Return the PCC that a change costs; None if it changes no values or the loss could not be computed."""
     _, loss = change
     if loss is None or loss.reason:
         return None

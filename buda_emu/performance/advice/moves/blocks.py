@@ -16,7 +16,8 @@ _SHAPES: Final = 3  # the fastest ones that are proposed, as each costs a try
 
 
 def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:
-    """Propose, for an op that can be cut, the other ublocks that take fewer cycles, the fastest ones first."""
+    """Propose the few fastest other ublocks for the op that limits the epoch, if they take fewer cycles than its
+    present one; nothing if the target is no op whose blocks alone state its work."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
@@ -33,7 +34,8 @@ def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:
 
 
 def _ublock_edits(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Yield edits of mblock and ublock, for every other ublock that cuts an op's block and fits Dst."""
+    """Yield edits of mblock and ublock for every ublock shape, except the present one, that divides the op's block on a
+    core and fits into half of Dst."""
     blocking = op.blocking
     dst_tiles = _DST_TILES.get(op.acc_df, 8)
     for rows, columns in product(_divisors(blocking.block_rows), _divisors(blocking.block_cols)):
@@ -60,7 +62,8 @@ LARGER_UBLOCKS: Final = Move(
 
 
 def _propose_kept_operand(situation: Situation) -> Iterator[Proposal]:
-    """Propose, for a transfer that repeats one tile, that the reading op keeps it (kernel broadcast)."""
+    """Propose, if a transfer of a single tile that is broadcast limits the epoch, that the reading op keeps the tile in
+    L1 (kernel broadcast)."""
     edge = situation.edge
     if situation.target.kind == "op" or edge is None or edge.operand < 0:
         return

@@ -71,14 +71,14 @@ class Channels:
         self._end.update(ends)
 
     def place(self, queue: Queue, channel: int) -> Buffer:
-        """Allocate one buffer of a queue in a channel, and return its place."""
+        """Allocate one buffer of a queue in a channel after all earlier ones, and return its channel and address."""
         address = align_up(self._end[channel], _ALIGNMENT)
         self._end[channel] = address + buffer_bytes(queue, self._netlist, self._ops)
         return Buffer(channel, address)
 
 
 def may_move(variant: Variant, queue: Queue) -> bool:
-    """Return whether a queue can lie elsewhere: it is in DRAM, and no other queue shares its memory.
+    """Return whether a queue's buffers can lie elsewhere: they are in DRAM, and no other queue shares their bytes.
 
     Queues that share bytes see each other's values: a ram that an op writes and one that the next run reads, as in
     caches of transformers (NETLIST 1.10).
@@ -96,17 +96,18 @@ def may_move(variant: Variant, queue: Queue) -> bool:
 def _shares_bytes(variant: Variant, queue: Queue, others: Iterable[Queue]) -> bool:
     """Return whether a buffer of the queue overlaps one of the other queues, which are in DRAM of the same chip."""
     netlist = variant.netlist
-    ranges = _ranges(queue, buffer_bytes(queue, netlist, netlist.ops))
+    ranges = _byte_ranges(queue, buffer_bytes(queue, netlist, netlist.ops))
     for other in others:
         if ranges.keys().isdisjoint(buffer.channel for buffer in other.buffers):
             continue
-        if _overlap(ranges, _ranges(other, buffer_bytes(other, netlist, netlist.ops))):
+        if _overlap(ranges, _byte_ranges(other, buffer_bytes(other, netlist, netlist.ops))):
             return True
     return False
 
 
 def _overlap(ranges: Mapping[int, list[tuple[int, int]]], others: Mapping[int, list[tuple[int, int]]]) -> bool:
-    """Return whether two queues' ranges of bytes by channel (see `_ranges`) have common bytes."""
+    """Return whether two queues have bytes in common. Each is a map from channel to the (first byte, end) of its
+    buffers."""
     for channel, other_ranges in others.items():
         for start, end in ranges.get(channel, ()):
             if any(start < other_end and other_start < end for other_start, other_end in other_ranges):
@@ -114,8 +115,8 @@ def _overlap(ranges: Mapping[int, list[tuple[int, int]]], others: Mapping[int, l
     return False
 
 
-def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
-    """Return (first byte, end) of the buffers in each channel, each of `size` bytes."""
+def _byte_ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
+    """Return for each channel the (first byte, end) of the queue's buffers there, each of `size` bytes."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for buffer in queue.buffers:
         ranges.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
@@ -145,14 +146,14 @@ def _propose_channels(situation: Situation) -> Iterator[Proposal]:
     if place is None or place[0] >= situation.evaluator.chip.dram_channels:
         return
     channel, chip = place
-    loads = _loads(situation, chip)
+    loads = _dram_loads(situation, chip)
     yield from _propose_balanced_channels(situation, loads, chip)
     yield from _propose_single_queues(situation, loads, channel, chip)
 
 
 def _propose_single_queues(situation: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
-    """Propose for each queue to put its buffers of the channel into the emptiest one of the same chip, if that carries
-    less then."""
+    """Propose for each of the queues with the largest streams in `channel` to put its buffers into the emptiest channel
+    of the same chip, if that then carries less than `channel` does now."""
     netlist = situation.variant.netlist
     total = loads.channels
     sizes: dict[str, float] = {}
@@ -167,7 +168,7 @@ def _propose_single_queues(situation: Situation, loads: _Loads, channel: int, ch
         moves = {(name, number): least for number, buffer in enumerate(queue.buffers) if buffer.channel == channel}
         sentence = f"{name} in {channel_name(least, chip)} instead of {channel}"
         gain = total[channel] - max(total[least] + size, total[channel] - size)
-        yield Proposal("channel", name, sentence, tuple(_edits(situation, moves, chip)), gain=gain)
+        yield Proposal("channel", name, sentence, tuple(_queue_moves_to_edits(situation, moves, chip)), gain=gain)
 
 
 def _propose_balanced_channels(situation: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
@@ -176,7 +177,7 @@ def _propose_balanced_channels(situation: Situation, loads: _Loads, chip: int) -
     seen: set[tuple[Edit, ...]] = set()
     for this_epoch_only in (True, False):
         moves, after = _balance_channels(situation, loads, this_epoch_only)
-        edits = tuple(_edits(situation, moves, chip))
+        edits = tuple(_queue_moves_to_edits(situation, moves, chip))
         names = list(dict.fromkeys(edit.name for edit in edits))
         if len(names) < 2 or edits in seen:  # a single one is proposed alone
             continue
@@ -192,8 +193,9 @@ def _propose_balanced_channels(situation: Situation, loads: _Loads, chip: int) -
 def _balance_channels(
     situation: Situation, loads: _Loads, this_epoch_only: bool
 ) -> tuple[dict[tuple[str, int], int], list[float]]:
-    """Return the channel to which each buffer (queue, number) moves, and the load of the channels then. With
-    `this_epoch_only`, only queues that no other epoch touches are moved."""
+    """Return the channel to which each buffer (queue, number) moves so that all channels carry about as much, and the
+    bytes for each input that each channel carries then. With `this_epoch_only`, only queues that no other epoch touches
+    move."""
     netlist = situation.variant.netlist
     at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
     free = _free_queues(situation, loads, this_epoch_only)
@@ -214,8 +216,8 @@ def _balance_channels(
 
 
 def _free_queues(situation: Situation, loads: _Loads, this_epoch_only: bool) -> set[str]:
-    """Return the names of the queues whose buffers may move; with `this_epoch_only` only those that no other epoch
-    touches."""
+    """Return the names of the queues in `loads` whose buffers may move; with `this_epoch_only` only those that no other
+    epoch touches."""
     queues = situation.variant.netlist.queues
     names = {name for name, _ in loads.buffers}
     free = {name for name in names if may_move(situation.variant, queues[name])}
@@ -224,9 +226,9 @@ def _free_queues(situation: Situation, loads: _Loads, this_epoch_only: bool) -> 
     return free
 
 
-def _loads(situation: Situation, chip: int) -> _Loads:
-    """Return the bytes that every buffer in DRAM of a chip, and every channel, transfers for an input; those that are
-    loaded once count, too."""
+def _dram_loads(situation: Situation, chip: int) -> _Loads:
+    """Return the bytes for one input of every buffer in DRAM of a chip and of every channel. Buffers that are read only
+    once, when the epoch is loaded, count as if read for each input."""
     buffers: dict[tuple[str, int], float] = {}
     channels = [0.0] * situation.evaluator.chip.dram_channels
     for edge in situation.report.edges:
@@ -245,9 +247,9 @@ def _loads(situation: Situation, chip: int) -> _Loads:
     return _Loads(buffers, tuple(channels))
 
 
-def _edits(situation: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
+def _queue_moves_to_edits(situation: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
     """Yield the edits of the queues' buffer lists. `moves` has the new channel of each buffer (queue, number); new
-    buffers lie after all others of their channels."""
+    buffers are allocated behind all others of their channels."""
     room = Channels(situation.variant, chip, situation.evaluator.chip.dram_channels)
     for name in dict.fromkeys(name for name, _ in moves):
         queue: Queue = situation.variant.netlist.queues[name]

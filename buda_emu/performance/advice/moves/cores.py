@@ -16,7 +16,8 @@ from buda_emu.support.checker.text import plural
 
 
 def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Yield edits that give an identity matmul fewer columns of cores. The data of its queues stay as they are."""
+    """Yield edits that give an identity matmul fewer columns of cores, each with a wider block; nothing for other ops.
+    The content of the queues that it reads stays as it is."""
     rows, columns = op.blocking.grid_size
     if not op.attributes.identity or columns < 2 or len(op.inputs) != 3 or op.grid_transpose:
         return
@@ -50,7 +51,8 @@ _SPARE: Final = 0.85  # of the cycles that the op takes now: what a donor may ta
 
 
 def _propose_cores(situation: Situation) -> Iterator[Proposal]:
-    """Propose more cores for the op that is the target: the fastest cuts for which there is or can be made room."""
+    """Propose more cores for the op that limits the epoch: the fastest grids for which there is room, or for which
+    other ops can move or give cores away."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
@@ -71,13 +73,13 @@ def _propose_cores(situation: Situation) -> Iterator[Proposal]:
 
 
 def _fastest_cuts(situation: Situation, op: Op, cycles_before: float) -> list[tuple[float, int, tuple[Edit, ...]]]:
-    """Return cycles, number of cores and edits of cuts of an op that take fewer cycles than it does, the fastest first,
-    and only the fastest for each number of cores."""
+    """Return (cycles, number of cores, edits) of grids of more cores on which the op takes fewer cycles than
+    `cycles_before`: the fastest grid of each number of cores, in rising order of cycles."""
     candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
     for edits in _cuts(op):
         cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
         if cycles_after is not None and cycles_after < cycles_before:
-            candidates.append((cycles_after, _cells(edits), edits))
+            candidates.append((cycles_after, _new_core_count(edits), edits))
     best: dict[int, tuple[float, int, tuple[Edit, ...]]] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate[:2]):
         best.setdefault(candidate[1], candidate)
@@ -85,13 +87,14 @@ def _fastest_cuts(situation: Situation, op: Op, cycles_before: float) -> list[tu
 
 
 def can_be_cut(situation: Situation, op: Op) -> bool:
-    """Return whether an op can run on another number of cores: its work is cut by its blocks alone."""
+    """Return whether an op can run on another number of cores by new blocks and grid alone, with nothing else in the
+    netlist that counts on its present cores. Never for an identity matmul."""
     return not op.attributes.identity and not _obstacle(situation, op)
 
 
 def _obstacle(situation: Situation, op: Op) -> str:
-    """Return what ties an op to its number of cores, "" if nothing but the blocks does. The tiles and the encoding of
-    an identity matmul are no obstacle here: the move `rows` looks at them."""
+    """Return what ties an op to its number of cores, as words for the user; "" if nothing does. The sparse tiles and
+    the encoding of an identity matmul are no obstacle here: the move `rows` looks at them."""
     attributes = op.attributes
     counted = (attributes.kernel_broadcast, attributes.kernel_broadcast_per_t, attributes.single_tile)
     if op.has("cut by its attributes"):
@@ -111,7 +114,7 @@ def _obstacle(situation: Situation, op: Op) -> str:
 
 
 def reason_unsplit(situation: Situation, op: Op) -> str:
-    """Return why no move gives an op more cores; "" if one does."""
+    """Return why no move gives more cores to `op`, which is the target of the situation; "" if a move does."""
     if _can_take_cores(situation) or _can_take_rows(situation):
         return ""
     identity = op.attributes.identity
@@ -179,20 +182,20 @@ def _queue_edits(situation: Situation, op: Op, edits: tuple[Edit, ...]) -> Itera
 
 
 def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Yield edits that give an op more cores for the same tensor, up to a limit. t and inner blocks stay, and ublocks
-    if possible."""
+    """Yield edits of grid and blocks that give an op more cores, up to a limit, for the same tensor. t and the inner
+    blocks of a matmul stay, and so does the ublock where the mblock alone can be shared out."""
     blocking = op.blocking
-    rows = _sides(blocking.grid_size[0], blocking.mblock[0], blocking.ublock[0])
-    columns = _sides(blocking.grid_size[1], blocking.mblock[1], blocking.ublock[1])
+    rows = _side_cuts(blocking.grid_size[0], blocking.mblock[0], blocking.ublock[0])
+    columns = _side_cuts(blocking.grid_size[1], blocking.mblock[1], blocking.ublock[1])
     for r, (m, u) in rows.items():
         for c, (n, v) in columns.items():
             if blocking.cells < r * c <= _MOST:
                 yield _block_edits(op, (r, c), (m, n), (u, v))
 
 
-def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
-    """Return for each number of cores along one side the (mblock, ublock) of each core: the ublock is kept, or cut if
-    the mblock is 1 already. `grid`, `mblock` and `ublock` are the present sizes along it."""
+def _side_cuts(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
+    """Return for each number of cores along one side the (mblock, ublock) of each core: the ublock is kept, or divided
+    if the mblock is 1 already. `grid`, `mblock` and `ublock` are the present sizes along that side."""
     blocks = {r: (grid * mblock // r, ublock) for r in range(1, grid * mblock + 1) if grid * mblock % r == 0}
     for cut in range(2, ublock + 1):
         if ublock % cut == 0:
@@ -201,29 +204,30 @@ def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
 
 
 def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock: tuple[int, int]) -> tuple[Edit, ...]:
-    """Return the edits of an op's grid and blocks, without those that change nothing."""
+    """Return the edits that give an op this grid and these blocks, without those that would change nothing."""
     values = (("grid_size", grid), ("mblock", mblock), ("ublock", ublock))
     return tuple(Edit("op", op.name, (key,), value) for key, value in values if getattr(op.blocking, key) != value)
 
 
 def new_grid(edits: tuple[Edit, ...]) -> tuple[int, int]:
-    """Return rows and columns of cores of the op that gets another grid by these edits."""
+    """Return the rows and columns of cores that an op has after `edits`, which must change the grid_size of exactly one
+    op. Raises StopIteration if none does."""
     grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
     assert isinstance(grid, tuple)
     return grid[0], grid[1]
 
 
-def _cells(edits: tuple[Edit, ...]) -> int:
-    """Return the number of cores of the op that gets another grid by these edits."""
+def _new_core_count(edits: tuple[Edit, ...]) -> int:
+    """Return the number of cores that an op has after `edits`, which must change its grid_size."""
     return prod(new_grid(edits))
 
 
 def make_room(
     situation: Situation, op: Op, edits: tuple[Edit, ...], cycles_before: float
 ) -> tuple[tuple[Edit, ...], str] | None:
-    """Return edits of grid_loc, and of ops that give cores away, so that an op gets the grid that its `edits` state,
-    and words that describe them; None if there is no room. `cycles_before` is the cycles of the op now, which ops that
-    give cores must stay below."""
+    """Find room for the grid that `edits` give an op. Return the further edits needed, grid_loc of ops that move and
+    grids of ops that give cores away, and words that describe them ("" for none); None if there is no room.
+    `cycles_before` is the cycles of the op now: ops that give cores away must stay below it."""
     layout = situation.layout(op)
     rows, columns = new_grid(edits)
     donors: list[tuple[Edit, ...]] = []
@@ -259,15 +263,16 @@ def _room_words(donors: list[str], others: list[str]) -> str:
 
 
 def _placement_edits(situation: Situation, before: Mapping[str, Place], moved: Mapping[str, Place]) -> Iterator[Edit]:
-    """Yield the edits of grid_loc for ops whose place differs from the one before."""
+    """Yield edits of grid_loc for the ops in `moved` (new places by name) whose top left core differs from that in
+    `before`."""
     for name, place in moved.items():
         if place[:2] != before[name][:2]:
             yield Edit("op", situation.ops[name].name, ("grid_loc",), place[:2])
 
 
 def _donor_edits(situation: Situation, op: Op, cycles_before: float) -> Iterator[tuple[Op, tuple[Edit, ...]]]:
-    """Yield ops of the same chip that can do with fewer cores and the edits for it, those that take the fewest cycles
-    then first. `cycles_before` is the cycles of `op` now, below which they must stay."""
+    """Yield the ops of the same chip that can do with fewer cores and still stay below `cycles_before`, the present
+    cycles of `op`, each with the edits for it; first the one that takes the fewest cycles then."""
     donors: list[tuple[float, str, Op, tuple[Edit, ...]]] = []
     for other in situation.ops.values():
         if other.name == op.name or other.blocking.cells < 2 or other.target_device != op.target_device:
@@ -280,9 +285,9 @@ def _donor_edits(situation: Situation, op: Op, cycles_before: float) -> Iterator
 
 
 def _fewest_cores(situation: Situation, op: Op, limit: float) -> tuple[float, tuple[Edit, ...]] | None:
-    """Return the cycles of an op on the fewest cores on which it takes fewer than `limit`, and the edits for it; None
-    if there are none."""
-    merges = _merges(op) if can_be_cut(situation, op) else _merged_columns(situation, op)
+    """Return (cycles, edits) for the smallest grid, of fewer cores than now, on which an op takes less than `limit`
+    cycles and fits into L1; None if there is none."""
+    merges = _merges(op) if can_be_cut(situation, op) else _merged_columns_without_queues(situation, op)
     fewest: tuple[float, tuple[Edit, ...]] | None = None
     for merge in merges:
         edits = _fit_into_l1(situation, op.name, merge)
@@ -291,7 +296,7 @@ def _fewest_cores(situation: Situation, op: Op, limit: float) -> tuple[float, tu
         cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
         if cycles_after is None or cycles_after >= limit:
             continue
-        if fewest is None or _cells(edits) < _cells(fewest[1]):
+        if fewest is None or _new_core_count(edits) < _new_core_count(fewest[1]):
             fewest = cycles_after, (*edits, *_queue_edits(situation, op, edits))
     return fewest
 
@@ -307,15 +312,17 @@ def _fit_into_l1(situation: Situation, name: str, edits: tuple[Edit, ...]) -> tu
     return ()
 
 
-def _merged_columns(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Return edits that give an identity matmul fewer columns of cores, none if it feeds queues."""
+def _merged_columns_without_queues(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
+    """Return an iterator of edits that give an identity matmul fewer columns of cores; an empty one if it feeds queues,
+    whose buffers would have to follow."""
     if _queues_of(situation, op):
         return iter(())
     return merged_columns(op)
 
 
 def _merges(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Yield edits that give an op fewer cores for the same tensor, with larger mblocks."""
+    """Yield edits that give an op each smaller grid that divides its present one, for the same tensor, with larger
+    mblocks."""
     blocking = op.blocking
     for r in range(1, blocking.grid_size[0] + 1):
         for c in range(1, blocking.grid_size[1] + 1):
@@ -333,8 +340,8 @@ MOVE: Final = Move(
 
 
 def _propose_rows(situation: Situation) -> Iterator[Proposal]:
-    """Propose more rows of cores, perhaps with fewer columns, for an identity matmul that is the target and whose
-    sparse tiles and encoding the host fills."""
+    """Propose more rows of cores, perhaps with fewer columns, for an identity matmul that limits the epoch and whose
+    sparse tiles and encoding the host fills, as the host must encode them for the new rows."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not _is_plain_identity(op):
@@ -372,7 +379,8 @@ def _is_plain_identity(op: Op) -> bool:
 
 
 def _row_cuts(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Yield the edits that cut an op into more rows of cores, also with fewer columns, which makes room for rows."""
+    """Yield the edits that cut an identity matmul into more rows of cores; also with fewer columns, to stay within the
+    cores there are."""
     for columns in ((), *merged_columns(op)):
         base = apply_edits(situation.variant.netlist, columns).ops[op.name]
         rows = base.blocking.grid_size[0]

@@ -16,8 +16,8 @@ from buda_emu.performance.timing.transfers.flows import Flow, channel_of
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A part of an epoch that limits it: an op, a memory channel or a stream through it, or a transfer. `cycles` of an
-    input."""
+    """A part of an epoch that limits it: an op, a memory channel or a stream through it, or a transfer. `cycles` is
+    what it takes for one input."""
 
     kind: Literal["op", "memory", "transfer"]
     name: str
@@ -60,22 +60,24 @@ class Situation:
 
     @cached_property
     def edge(self) -> Flow | None:
-        """Return the flow of the target if it is a transfer or a stream of a memory channel, else None."""
+        """Return the transfer of a tensor that the target names (a transfer, or one stream of a memory channel); None
+        if it names none, as for an op."""
         name = self.target.name.rpartition(": ")[2]
         return next((edge for edge in self.report.edges if edge.ends == name), None)
 
     def layout(self, op: Op) -> Layout:
-        """Return the places of the epoch's ops on the chip that an op runs on."""
+        """Return the places of the epoch's ops on the chip that `op` runs on."""
         return Layout.of(self.variant.netlist, self.report.graphs, op.target_device, self.evaluator.chip.grid)
 
     def cycles(self, op: Op) -> float | None:
-        """Return the cycles that each core of an op would take for one input, None if it cannot be modelled."""
+        """Return the cycles that each core of `op`, which may be an edited copy, would take for one input; None if it
+        cannot be modelled."""
         return self.evaluator.op_cycles(self.variant, op, self.epoch)
 
 
 def streams(situation: Situation) -> list[tuple[Flow, float]]:
-    """Return the flows through the DRAM channel that is the target with their bytes for each input, largest first; []
-    for another target."""
+    """Return the transfers through the DRAM channel that is the target with their bytes for each input, largest first,
+    without those that only run once in an epoch; [] if the target is no DRAM channel."""
     if situation.target.kind == "memory":
         place = channel_of(situation.target.name)
     else:
@@ -92,7 +94,8 @@ def streams(situation: Situation) -> list[tuple[Flow, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One kind of change: its name, the fields that it changes, and when it applies.
+    """One kind of change: its name, the fields that it changes, when it applies (words for the user), and whether it
+    changes values (`lossy`).
 
     `proposals` yields the changes to try for a situation, none if the kind does not apply to it.
     """

@@ -12,7 +12,8 @@ from buda_emu.spec.precision import FIDELITIES, PHASES
 
 
 def _propose_fidelities(situation: Situation) -> Iterator[Proposal]:
-    """Propose every lower math fidelity that makes the op that is the target faster, the highest first."""
+    """Propose, for the op that limits the epoch, every lower math fidelity that makes it faster, from the highest to
+    the lowest."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None:
@@ -41,8 +42,8 @@ _STREAMS: Final = 6  # of a channel that are tried, the largest first
 
 
 def _propose_formats(situation: Situation) -> Iterator[Proposal]:
-    """Propose narrower formats for the tensor of the transfer that is the target, or of the largest streams of the
-    channel."""
+    """Propose the next narrower number format for the tensor of the transfer that limits the epoch, or, if that is a
+    DRAM channel, for each tensor of the largest streams of the channel."""
     if situation.target.kind == "op":
         return
     if situation.edge is not None:
@@ -55,8 +56,9 @@ def _propose_formats(situation: Situation) -> Iterator[Proposal]:
 
 
 def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
-    """Propose a narrower format for the tensor of an edge, with its producer, its queues and its readers. `cycles` is
-    the gain to expect."""
+    """Propose a narrower format for the tensor that a transfer carries, changing its producer, its queues and its
+    readers alike; nothing if the format has no narrower one, or the tensor is not tilized or has an alias. `cycles`
+    becomes the proposal's gain."""
     netlist = situation.variant.netlist
     queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
     if queue is not None and (queue.alias or queue.layout != "tilized"):
@@ -84,7 +86,7 @@ def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Pr
 
 
 def _producer(netlist: Netlist, queue: Queue | None, name: str) -> Op | None:
-    """Return the op that fills a queue, without a queue the op of this name; None if there is none."""
+    """Return the op that fills `queue`; if that is None, the op `name`. None if the host fills the queue."""
     if queue is not None:
         name = queue.input
     return netlist.ops.get(name)
