@@ -42,7 +42,7 @@ class Tried:
 
     @property
     def saved(self) -> float:
-        """Return the cycles that are saved for each input."""
+        """Return the cycles that the proposal saves for each input of its epoch."""
         return self.before - self.after
 
 
@@ -90,7 +90,8 @@ class Search:
     _known: frozenset[tuple[str, str]] = frozenset()
 
     def run(self) -> Found:
-        """Run the search. It is deterministic: nothing depends on time."""
+        """Search, and return the proposals that help alone, those combined, and the best netlist; without any that
+        helps, the netlist as it is. The result is deterministic: nothing depends on time."""
         start = self.evaluator.start
         self._known = frozenset((finding.rule, finding.message) for finding in start.netlist.diagnostics)
         result = Found(start, start)
@@ -101,7 +102,8 @@ class Search:
         return result
 
     def _unsplit_ops(self, result: Found) -> Iterator[Unsplit]:
-        """Yield the ops that still bound their epochs while cores are free, the slowest epoch first."""
+        """Yield the ops that still bound their epochs in the best netlist while cores are free, the slowest epoch
+        first, each with why it gets no more cores."""
         best = result.best
         refused = {proposal.target: reason for proposal, reason in result.refused if proposal.move in SPLITTING}
         for epoch in sorted(range(len(best.reports)), key=lambda number: -best.reports[number].pace):
@@ -118,12 +120,14 @@ class Search:
             yield Unsplit(name, report.graphs, reason, best.netlist.ops[name].blocking.cells)
 
     def _report(self, text: str) -> None:
-        """Report what is tried, and how many epochs have been modelled of the most that may be."""
+        """Report to `progress` what is tried, and how many epochs have been modelled of the most that may be."""
         self.progress(Activity(text, "search", self.evaluator.tries, self.tries))
 
     # ----------------------------------------------------------------------------------------- one change at a time
     def _try_single_changes(self, result: Found) -> None:
-        """Try every proposal for the slowest epochs by itself, with a third of the tries."""
+        """Try proposals for each epoch alone on the netlist as it is, the slowest epoch first, until a third of the
+        tries are used; add those that help to `result.alone`, and those that the checker refuses to
+        `result.refused`."""
         order = sorted(range(len(result.start.reports)), key=lambda epoch: -result.start.reports[epoch].pace)
         seen: set[tuple[Edit, ...]] = set()
         for epoch in order:
@@ -155,7 +159,8 @@ class Search:
 
     # -------------------------------------------------------------------------------------------- greedily together
     def _combine_changes(self, result: Found) -> None:
-        """Improve the slowest epoch again and again, until no change makes any epoch faster."""
+        """Add changes to `result`, one after another, each for the slowest epoch that can still be improved, until no
+        epoch can or the tries are used."""
         refused: set[tuple[Edit, ...]] = set()
         exhausted: set[int] = set()
         while self.evaluator.tries < self.tries and len(exhausted) < len(result.best.reports):
@@ -168,7 +173,7 @@ class Search:
                 exhausted.add(epoch)
 
     def _gains(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """Return whether an epoch is faster by more than the threshold, and all programs together are faster, too."""
+        """Return whether the epoch's pace improved by more than a threshold, and the cycles of all programs fell."""
         faster = after.score(epoch)[0] < before.score(epoch)[0] * (1 - _BETTER)
         return faster and after.cycles < before.cycles
 
@@ -201,8 +206,8 @@ class Search:
         return False
 
     def _is_better(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """Return whether the epoch is faster, or as fast with less load on the units that limit it, while no other
-        epoch and no program becomes slower."""
+        """Return whether the epoch is faster, or as fast with less load on the units that limit it, while the cycles of
+        all programs do not rise and no other epoch becomes noticeably slower, or the slowest."""
         if after.cycles > before.cycles:
             return False
         (pace, load) = before.score(epoch)
@@ -219,7 +224,7 @@ class Search:
 
     # ----------------------------------------------------------------------------------------------------- helpers
     def _new_proposals(self, variant: Variant, epoch: int, seen: set[tuple[Edit, ...]]) -> Iterator[Proposal]:
-        """Yield proposals for an epoch whose edits are not in `seen`, and add them to it."""
+        """Yield the proposals for an epoch whose edits are not in `seen`, and add these edits to `seen`."""
         for proposal in self._proposals(variant, epoch):
             if proposal.key not in seen:
                 seen.add(proposal.key)
@@ -234,8 +239,8 @@ class Search:
             yield from sorted(proposals, key=lambda entry: (entry.lossy, -entry.gain))
 
     def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:
-        """Return why the checker refuses the netlist `start` with these edits, or why they cannot be written; "" if it
-        has no finding that it did not have before."""
+        """Return why the checker refuses the netlist `start` with these edits, or why they cannot be written into its
+        text; "" if the check has no finding that the unedited netlist did not have."""
         try:
             _, result = check_patch(self.data, start.netlist, merge_edits(edits))
         except UnwritableError as error:
@@ -261,8 +266,8 @@ def _drop_idle_steps(result: Found) -> None:
 
 
 def targets(report: EpochReport) -> list[Target]:
-    """Return the targets of an epoch in order: units that set its pace, then the longest steps of its critical path. If
-    no unit is busy enough to set the pace, the steps come first."""
+    """Return what to improve in an epoch, in order: the units that set its pace, then the longest steps of its critical
+    path; if no unit is busy enough to set the pace, the steps come first. [] if nothing is timed."""
     steps = [Target(step.kind, step.name, step.cycles) for step in critical_steps(report.timing)[:_TARGETS]]
     busy = report.timing.busy()
     greatest = max((unit.cycles for _, unit in busy), default=0.0)

@@ -121,7 +121,7 @@ class PipeNode:
         self.reads_dram = self.post_tm = self.from_l1 = False
 
     def settle(self) -> None:
-        """Compute the figures that are read often, once inputs and outputs no longer change."""
+        """Compute the sources and flags that are read often; to be called once inputs and outputs no longer change."""
         self.sources, self.entries, self.counts = by_source(self.inputs)
         self.reads_dram = all(source.reads_dram for source in self.sources)
         self.post_tm = any(source.post_tm for source in self.sources)
@@ -136,8 +136,8 @@ class PipeNode:
 
 
 def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], ...], list[int]]:
-    """Return the distinct buffers of the inputs, for each input (number of its buffer, place in it), and the number of
-    inputs from each buffer."""
+    """Return the distinct buffers of the inputs; for each input (index of its buffer among these, tile in it); and the
+    number of inputs from each buffer."""
     index: dict[BufferNode, int] = {}
     entries = tuple((index.setdefault(buffer, len(index)), offset) for buffer, offset in inputs)
     counts = [0] * len(index)
@@ -147,33 +147,34 @@ def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], 
 
 
 class Connected:
-    """All buffers and pipes of a graph, in pipegen2's order."""
+    """All buffers and pipes of a graph, connected and completed as pipegen2 does, in its order. The constructor raises
+    RefusedError for a graph that pipegen2 does not accept."""
 
     def __init__(self, graph: PipeGraph) -> None:
         self.buffers = [BufferNode(buffer) for buffer in graph.buffers]
         self.pipes = [PipeNode(pipe) for pipe in graph.pipes]
         self._by_id: dict[int, tuple[BufferNode, int]] = {}
         for node in self.buffers:
-            self._number(node)
+            self._register_ids(node)
         for pipe in self.pipes:
             self._connect(pipe)
-        self._embeddings()
-        self._intermediates()
-        self._queues_written_and_read()
-        self._post_tm_relays()
+        self._make_pipes_wait_for_indices()
+        self._add_pipes_of_intermediates()
+        self._split_queues_written_and_read()
+        self._remove_post_tm_relays()
         for pipe in self.pipes:
             pipe.settle()
 
-    def _number(self, node: BufferNode) -> None:
-        """Note the ids by which pipes name a buffer: one for each piece. Raises RefusedError for an id that is
-        taken."""
+    def _register_ids(self, node: BufferNode) -> None:
+        """Enter a buffer under each id by which pipes name it: one for each of its pieces. Raises RefusedError for an
+        id that is taken."""
         for offset in _pieces(node.buffer):
             if self._by_id.setdefault(node.id + offset, (node, offset)) != (node, offset):
                 raise invalid_graph(f"two buffers have the id {node.id + offset}")
 
-    def _at(self, id: int, pipe: PipeNode) -> tuple[BufferNode, int]:
-        """Return the buffer that an id names and the place in it. Raises RefusedError, which names the pipe, if there
-        is none."""
+    def _find_buffer(self, id: int, pipe: PipeNode) -> tuple[BufferNode, int]:
+        """Return the buffer that an id names and the tile of it where that id's piece begins. Raises RefusedError,
+        which names the pipe, if there is none."""
         entry = self._by_id.get(id)
         if entry is None:
             raise invalid_graph(f"pipe {pipe.id} names buffer {id}, which there is not")
@@ -183,7 +184,7 @@ class Connected:
         """Set the inputs, outputs, padding and places of a pipe node, and enter the pipe at the nodes of these buffers.
         Raises RefusedError for a buffer that is not there, for a pipe without inputs or outputs, and for fewer cores
         than scatter indices."""
-        pipe.inputs = tuple(self._at(id, pipe) for id in pipe.pipe.inputs)
+        pipe.inputs = tuple(self._find_buffer(id, pipe) for id in pipe.pipe.inputs)
         for node, _ in pipe.inputs:
             node.outputs[pipe] = None
         step = pipe.consumer_repeat
@@ -200,17 +201,19 @@ class Connected:
             raise invalid_graph(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
 
     def _connect_outputs(self, pipe: PipeNode, turns: Iterable[Iterable[int]]) -> None:
-        """Connect a pipe with the buffers of its outputs, whose ids `turns` has for each scatter index."""
+        """Connect a pipe with the buffers that it fills. `turns` has their ids for each scatter index. Raises
+        RefusedError for an id that no buffer has."""
         for outputs in turns:
-            nodes = [self._at(id, pipe)[0] for id in outputs]
+            nodes = [self._find_buffer(id, pipe)[0] for id in outputs]
             pipe.outputs.append(nodes)
             for node in nodes:
                 node.input = pipe
 
     def _padding(self, pipe: PipeNode, id: int) -> Inputs:
-        """Return the inputs for which a padding buffer stands at a scatter index: the buffer, as often as its pieces
-        fill the tiles of the pipe's inputs. Raises RefusedError if they do not divide."""
-        node, _ = self._at(id, pipe)
+        """Return the inputs that a pipe reads at a scatter index where padding replaces its own inputs: padding buffer
+        `id`, repeated until its tiles are as many as theirs. Raises RefusedError if these are no multiple of the
+        buffer's."""
+        node, _ = self._find_buffer(id, pipe)
         node.outputs[pipe] = None
         tiles = sum(source.buffer.scatter_gather_num_tiles for source, _ in pipe.inputs)
         count, left = divmod(tiles, node.buffer.scatter_gather_num_tiles)
@@ -220,9 +223,9 @@ class Connected:
             )
         return tuple(repeat((node, 0), count))
 
-    def _embeddings(self) -> None:
-        """Let each pipe that reads an embedding table also wait for the indices on its core. Raises RefusedError if
-        there are none."""
+    def _make_pipes_wait_for_indices(self) -> None:
+        """Let each pipe that reads an embedding table also wait for the indices on its core, and mark their buffer as
+        such. Raises RefusedError if there are none."""
         tables = [pipe for pipe in self.pipes if pipe.inputs[0][0].buffer.embedding_table]
         operands: dict[Place, list[BufferNode]] = {}
         for node in self.buffers if tables else ():
@@ -242,9 +245,9 @@ class Connected:
             index.indices_per_input = queue.embedding_indices_per_input
             index.indices_per_tile = queue.embedding_indices_per_tile
 
-    def _intermediates(self) -> None:
-        """Give each buffer without a pipe (intermediate ones) a pipe from a copy of itself, and from the packer's
-        buffer whose L1 it shares."""
+    def _add_pipes_of_intermediates(self) -> None:
+        """Give each buffer that no pipe fills or reads (the intermediate ones) a new pipe from a copy of itself, and
+        from the packer's buffer whose L1 it shares, if any."""
         sharing = {node.shared: node for node in reversed(self.buffers) if node.shared != -1}
         copies = list[BufferNode]()
         for node in self.buffers:
@@ -267,7 +270,7 @@ class Connected:
             self.pipes.append(pipe)
         self.buffers += copies
 
-    def _queues_written_and_read(self) -> None:
+    def _split_queues_written_and_read(self) -> None:
         """Split each queue that is written and read in one epoch: the writing pipe gets a buffer of its own."""
         for pipe in self.pipes:
             queue = pipe.single_output
@@ -278,9 +281,9 @@ class Connected:
                 pipe.outputs = [[written]]
                 self.buffers.append(written)
 
-    def _post_tm_relays(self) -> None:
+    def _remove_post_tm_relays(self) -> None:
         """Remove each relay between a fetch of operands after their TMs and the one pipe that reads it: that pipe takes
-        over the inputs, and is split if it fills several buffers."""
+        over the fetch's inputs, and is split if it fills several buffers."""
         gone = set[PipeNode | BufferNode]()
         added = list[PipeNode]()
         for fetch, relay, reader in self._relay_chains():
@@ -293,8 +296,8 @@ class Connected:
         self.pipes = [pipe for pipe in self.pipes if pipe not in gone] + added
 
     def _relay_chains(self) -> Iterator[tuple[PipeNode, BufferNode, PipeNode]]:
-        """Yield each fetch of operands after their TMs with the relay that it fills, and the pipe that alone reads
-        it."""
+        """Yield (fetch, relay, reader) for each pipe that fetches operands after their TMs into a relay only, and the
+        one pipe that reads this relay."""
         for fetch in self.pipes:
             relay = fetch.single_output
             if relay is None or not any(source.post_tm for source, _ in fetch.inputs):
@@ -306,7 +309,8 @@ class Connected:
 
 
 def _pieces(buffer: Buffer) -> Iterable[int]:
-    """Return the first tile of each piece of a buffer; a buffer that is not scattered is one piece."""
+    """Return the first tile of each piece that pipes can address in a buffer; one piece for a buffer that is not
+    scattered."""
     if buffer.is_scatter:
         pieces = max(1, buffer.replicate)
     else:
@@ -315,7 +319,7 @@ def _pieces(buffer: Buffer) -> Iterable[int]:
 
 
 def invalid_graph(message: str) -> RefusedError:
-    """Return the error for a pipe graph that pipegen2 does not accept."""
+    """Return, to be raised, the error for a pipe graph that pipegen2 does not accept."""
     return RefusedError(Refusal("pipe_graph", message))
 
 
@@ -326,7 +330,7 @@ def _has_equal_turns(turns: Sequence[tuple[int, ...]]) -> bool:
 
 
 def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
-    """Let `new` read the inputs of `old`, repeated as often."""
+    """Let the pipe `new` read `inputs`, the inputs of `old`, in place of `old`, and repeat them as often."""
     new.inputs = inputs
     for source, _ in inputs:
         source.outputs.pop(old, None)
@@ -335,7 +339,8 @@ def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
 
 
 def _split_by_output(pipe: PipeNode) -> list[PipeNode]:
-    """Return a copy of a pipe for each of its outputs, to replace a pipe that serves several at once."""
+    """Return a copy of a pipe for each buffer that it fills at its first scatter index, and connect the copies in its
+    place; the pipe itself has to be dropped by the caller."""
     pipes = list[PipeNode]()
     for number, output in enumerate(pipe.outputs[0]):
         copy = PipeNode(pipe.pipe, pipe.id + number + 1)

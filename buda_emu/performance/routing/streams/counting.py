@@ -18,7 +18,8 @@ from buda_emu.performance.routing.streams.rational import MULTICASTS, Kind, Node
 
 
 class StreamPhase:
-    """A phase of a stream with the stream that its tiles come from and those that they go to."""
+    """A phase of a stream with the stream that its tiles come from (`source`) and those that they go to (`receivers`).
+    `turn` is the scatter index at which a sender sends it."""
 
     __slots__ = ("begin", "receivers", "source", "tiles", "turn")
 
@@ -33,7 +34,8 @@ Steps = dict[Draft, list[StreamPhase]]
 
 
 class Linking:
-    """Gives the streams of one subgraph their phases and connects them. Pipes must come in topological order."""
+    """Gives the streams of one subgraph their phases in `steps`, and connects phases of senders with phases of
+    receivers. Pipes must come in topological order."""
 
     def __init__(self, phases: Phases, makers: Makers, steps: Steps) -> None:
         self._phases = phases
@@ -41,16 +43,19 @@ class Linking:
         self._steps = steps
 
     def link(self, pipe: Simple) -> None:
-        """Give phases to the streams of a simple pipe, and to those that send into it, as its kind demands."""
+        """Give phases to the streams of a simple pipe, and to those that send into it, in the way of its kind. Forks
+        get none."""
         _LINKS.get(pipe.kind, Linking.link_nothing)(self, pipe)
 
     def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
-        """Give a stream the phases in which it receives the tiles of an output of the pipe."""
+        """Set the phases and iterations of a stream that receives the tiles of `output`, an output of the pipe."""
         self._steps[stream] = [StreamPhase(phase) for phase in self._phases.receiving_phases(output)]
         stream.iterations = pipe.outputs[-1].iterations
 
     def _send(self, pipe: Simple, node: Node, receivers: list[Draft]) -> None:
-        """Add the phases in which the stream of `node` sends into `pipe`, whose receivers take turns."""
+        """Add to the stream of `node` the phases in which it sends into `pipe`; successive phases go to `receivers` in
+        turn. Without receivers the tiles leave the core's streams (DRAM, another chip, or a multicast connected
+        later)."""
         sender = node.stream
         assert isinstance(sender, Draft)
         steps = self._steps.setdefault(sender, [])
@@ -72,10 +77,10 @@ class Linking:
                 self._steps[receivers[receiver]][turn].source = sender
 
     def link_nothing(self, pipe: Simple) -> None:
-        """Do nothing: forks have no phases of their own."""
+        """Do nothing: for forks, which have no phases of their own."""
 
     def link_one_receiver(self, pipe: Simple) -> None:
-        """Link a pipe with one receiving stream: an operand's or a relay's."""
+        """Link a pipe with one receiving stream, an operand's or a relay's, to all its senders."""
         (stream,) = self._streams_of[pipe]
         self._receive(stream, pipe, pipe.outputs[0])
         for source in pipe.sources:
@@ -122,8 +127,8 @@ class Linking:
                 step.source = sender
 
     def link_union(self, pipe: Simple) -> None:
-        """Give the phases of all relays that a union joins to the first one, and let those that sent to the others send
-        to it."""
+        """Move the phases of all relays that a union joins to the first of them, and redirect the streams that sent to
+        the other relays to it."""
         first, *others = dict.fromkeys(source.stream for source in pipe.sources)
         assert isinstance(first, Draft)
         first.union = True
@@ -151,8 +156,8 @@ class Linking:
         stream.iterations = 1
 
     def link_dram_read(self, pipe: Simple) -> None:
-        """Link the stream that reads chunks from DRAM, and those to which it passes them on. A phase has a number of
-        tiles that divides the buffer."""
+        """Link the stream that reads chunks from DRAM, or what was written through PCIe, and the streams to which it
+        passes them on. Phases are cut to tiles that divide the queue's and its read buffer's."""
         streams = self._streams_of[pipe]
         reader = streams[0]
         merged = len(streams) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
@@ -203,8 +208,8 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
 
 
 def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> list[StreamPhase]:
-    """Cut phases into pieces of tiles that arrive at once (`at_once`), and merge them to phases of at most `max_tiles`
-    tiles."""
+    """Cut phases of more than `at_once` tiles (those that arrive at once) into equal pieces, merge successive pieces to
+    phases of at most `max_tiles` tiles, and return these phases."""
     size = min(max_tiles, at_once)
     pieces = list[int]()
     for phase in phases:
@@ -223,7 +228,8 @@ def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> lis
 
 
 def count(steps: Steps, limits: CoreLimits) -> None:
-    """Set the number of phases of all streams of an epoch; `steps` has the phases of each in one iteration."""
+    """Set `phases`, the number of phases, of all streams of an epoch, with iterations unrolled as far as the blobs of
+    the cores have room. `steps` has the phases of each stream in one iteration, and may get some of them merged."""
     footprint: dict[Place, int] = {}
     for stream, stream_steps in steps.items():
         footprint[stream.place] = footprint.get(stream.place, 0) + len(stream_steps) * PHASE_BYTES * stream.buffering
@@ -231,14 +237,14 @@ def count(steps: Steps, limits: CoreLimits) -> None:
     for component in _components(steps):
         max_steps = min(room // footprint[stream.place] for stream in component)
         for stream in component:
-            source = _source(steps[stream])
+            source = _first_source(steps[stream])
             if stream.kind == "unpacker" and source is not None and source.union:
                 _merge_turns(stream, steps[stream])
         _unroll(component, steps, max_steps)
 
 
 def _components(steps: Steps) -> Iterable[list[Draft]]:
-    """Yield the streams that are connected with each other."""
+    """Yield the lists of streams that are connected with each other, directly or over further streams."""
     near: dict[Draft, dict[Draft, None]] = {stream: {} for stream in steps}
     for stream, stream_steps in steps.items():
         for step in stream_steps:
@@ -267,14 +273,14 @@ def _component(near: Mapping[Draft, Iterable[Draft]], start: Draft, seen: set[Dr
     return component
 
 
-def _source(stream_steps: list[StreamPhase]) -> Draft | None:
+def _first_source(stream_steps: list[StreamPhase]) -> Draft | None:
     """Return the stream from which the tiles of a stream's first phase come, None if they come from none."""
     return stream_steps[0].source
 
 
 def _merge_turns(stream: Draft, stream_steps: list[StreamPhase]) -> None:
-    """Merge consecutive phases of an operand that several senders feed in turn, up to the number of tiles that its
-    kernel clears at once."""
+    """Merge in place the consecutive phases of an operand that several senders feed in turn, up to the number of tiles
+    that its kernel frees at once."""
     merged = [stream_steps[0]]
     for step in stream_steps[1:]:
         if merged[-1].tiles + step.tiles <= stream.clears:
@@ -284,39 +290,39 @@ def _merge_turns(stream: Draft, stream_steps: list[StreamPhase]) -> None:
     stream_steps[:] = merged
 
 
-def _tiles(stream_steps: list[StreamPhase]) -> int:
+def _tiles_of_turn(stream_steps: list[StreamPhase]) -> int:
     """Return the tiles of all phases of the turn that the first phase belongs to."""
     return sum(step.tiles for step in stream_steps if step.turn == stream_steps[0].turn)
 
 
 def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
-    """Set the number of phases of connected streams, whose iterations are unrolled at most `max_times` times, as far as
-    the blobs have room."""
+    """Set the number of phases of connected streams. Their iterations are unrolled as often as phases and blobs have
+    room for, at most `max_times` times."""
     limit = 1 << 32
     skip = 1
     for stream in component:
-        tiles = _tiles(steps[stream])
+        tiles = _tiles_of_turn(steps[stream])
         if stream.kind == "unpacker" and stream.clears > tiles:
             skip = lcm(skip, stream.clears // tiles)
         fitting = TILES_A_PHASE // tiles
         if fitting <= stream.iterations:
             limit = min(limit, fitting)
     for stream in component:
-        times = _times(stream.iterations, max_times, limit, skip)
+        times = _unrolled_iterations(stream.iterations, max_times, limit, skip)
         stream_steps = steps[stream]
         stream.phases = len(stream_steps) * times
         if (
             times > 1
             and _is_single_phase(stream, stream_steps, steps)
-            and _tiles(stream_steps) * times <= TILES_A_PHASE
+            and _tiles_of_turn(stream_steps) * times <= TILES_A_PHASE
         ):
             stream.phases = 1
 
 
-def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
-    """Return how many of a stream's iterations are unrolled into phases: if possible a divisor of them that is a
-    multiple of `skip`, and at most `max_times` and `limit`. `limit` is the most iterations whose tiles one phase can
-    hold, 0 if it cannot hold one."""
+def _unrolled_iterations(iterations: int, max_times: int, limit: int, skip: int) -> int:
+    """Return how many of a stream's iterations are unrolled into phases: if possible the largest divisor of
+    `iterations` that is a multiple of `skip` and at most `max_times` and `limit`. `limit` is the most iterations whose
+    tiles one phase can hold, 0 if it cannot hold one."""
     highest = min(max_times, iterations, limit or iterations)
     times = max(
         (times_tried for times_tried in range(skip, highest + 1, skip) if iterations % times_tried == 0), default=0
@@ -333,9 +339,9 @@ def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
 
 
 def _is_single_phase(stream: Draft, stream_steps: list[StreamPhase], steps: Steps) -> bool:
-    """Return whether the unrolled phases of a stream are one phase: neither its source nor the source's receiver
-    changes."""
-    source = _source(stream_steps)
+    """Return whether the hardware can run the unrolled phases of a stream as one: it has one source throughout, and
+    this source sends to nobody else in between."""
+    source = _first_source(stream_steps)
     if source is None or stream.kind not in ("unpacker", "multicast", "gather_multicast", "relay"):
         return False
     if any(step.source is not source for step in stream_steps):

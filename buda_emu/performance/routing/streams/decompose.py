@@ -16,7 +16,8 @@ from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, pc
 
 
 class Subgraph:
-    """A connected component of buffers and pipes, as simple pipes and nodes."""
+    """A connected component of buffers and pipes, decomposed into simple pipes and nodes. The constructor raises
+    RefusedError for what pipegen2 does not accept."""
 
     def __init__(self, buffers: Sequence[BufferNode], pipes: Sequence[PipeNode], limits: CoreLimits) -> None:
         self.nodes: list[Node] = []
@@ -24,38 +25,38 @@ class Subgraph:
         self._limits = limits
         self._node_of: dict[BufferNode, Node] = {}
         for buffer in buffers:
-            self._node_of[buffer] = self._node(buffer)
+            self._node_of[buffer] = self._add_node(buffer)
         for pipe in pipes:
             self._take_apart(pipe)
         for buffer in buffers:
             if len(buffer.outputs) > 1 or buffer.buffer.buffer_type == "packer" or buffer.pre_tm:
-                self._fork(buffer)
+                self._add_fork(buffer)
         for buffer in buffers:
             if buffer.relay:
-                self._stand_for(self._node_of[buffer])
+                self._replace_by_virtual(self._node_of[buffer])
 
     # Nodes
 
-    def _node(self, buffer: BufferNode) -> Node:
-        """Return a new node for a buffer. Raises RefusedError for a buffer without a known role, or on no core of the
-        chip."""
+    def _add_node(self, buffer: BufferNode) -> Node:
+        """Return a new node for a buffer, added to the subgraph. Raises RefusedError for a buffer without a known role,
+        or on no core of the chip."""
         _check_role(buffer)
         node = Node(buffer, self._place(buffer), buffer.buffer.tile_size, virtual=False)
         self.nodes.append(node)
         return node
 
     def _place(self, buffer: BufferNode) -> Place:
-        """Return the core of a buffer, in the coordinates of its kind of core. Raises RefusedError if the chip does not
-        have it."""
+        """Return the core of a buffer: a worker core, or the Ethernet core of its channel. Raises RefusedError if the
+        chip does not have it."""
         channel = buffer.buffer.ethernet_chan
         if buffer.place[1:3] == NOWHERE[1:3]:
             return buffer.place
         if channel >= 0:
             return self._ethernet(buffer.place.chip, channel)
-        return self._worker(buffer.place)
+        return self._checked_worker(buffer.place)
 
-    def _worker(self, place: Place) -> Place:
-        """Return a worker core's place. Raises RefusedError if the chip does not have it."""
+    def _checked_worker(self, place: Place) -> Place:
+        """Return `place` if the chip has such a worker core. Raises RefusedError otherwise."""
         rows = len(self._limits.rows)
         columns = len(self._limits.columns)
         if place.row >= rows or place.column >= columns:
@@ -79,26 +80,28 @@ class Subgraph:
             return self._ethernet(place.chip, pipe.pipe.ethernet_chan)
         if pipe.pipe.ethernet_pipe:
             return self._on_noc(place)
-        return self._worker(place)
+        return self._checked_worker(place)
 
     def _on_noc(self, place: Place) -> Place:
-        """Return the core of a pipe between chips, which is given in NoC coordinates: a worker core or another one."""
+        """Return the core of a pipe between chips, whose `place` is in NoC coordinates: a worker core in logical ones,
+        any other core as it is."""
         limits = self._limits
         chip, row, column = place[:3]
         if row not in limits.rows or column not in limits.columns:
             return Place(chip, row, column, True)  # of no matter where no stream is made there
         return Place(chip, limits.rows.index(row), limits.columns.index(column))
 
-    def _virtual(self, of: BufferNode | None, place: Place, tile_size: int) -> Node:
-        """Return a new virtual node on a core. `of` is the buffer that it stands for, None if there is none."""
+    def _add_virtual(self, of: BufferNode | None, place: Place, tile_size: int) -> Node:
+        """Return a new virtual node on a core, added to the subgraph. `of` is the buffer that it stands for, None if
+        there is none."""
         node = Node(of, place, tile_size)
         self.nodes.append(node)
         return node
 
-    def _stand_for(self, node: Node) -> None:
-        """Put a new virtual node in the place of `node` on its pipes: the stream that passes on a relay's tiles, or
+    def _replace_by_virtual(self, node: Node) -> None:
+        """Put a new virtual node in the place of `node` on its pipes: for the stream that passes on a relay's tiles, or
         that waits for indices."""
-        virtual = self._virtual(node.of, node.place, node.tile_size)
+        virtual = self._add_virtual(node.of, node.place, node.tile_size)
         if node.input is not None:
             filled = node.input.outputs
             filled[filled.index(node)] = virtual
@@ -112,7 +115,8 @@ class Subgraph:
     # Pipes
 
     def _take_apart(self, pipe: PipeNode) -> None:
-        """Decompose a pipe, scatter index by scatter index, and put a serial fork before those that take turns."""
+        """Decompose a pipe into simple pipes, scatter index by scatter index; if there are several indices, also put
+        forks behind what they read, since they take turns."""
         first = len(self.pipes)
         sending: dict[tuple[int, ...], Simple] = {}
         for index, outputs in enumerate(pipe.outputs):
@@ -121,14 +125,14 @@ class Subgraph:
             else:
                 self._take_apart_scatter_index(pipe, index, outputs, sending)
         if len(pipe.outputs) > 1:
-            self._serial_forks(pipe, self.pipes[first:])
+            self._add_serial_forks(pipe, self.pipes[first:])
 
     def _take_apart_scatter_index(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
-        """Decompose the sends of a pipe to `outputs`, those of scatter index `index`. `sending` has the sends of its
-        indices so far, by the ids of their outputs, which share one. Raises RefusedError for a pipe of no kind that
-        pipegen2 knows."""
+        """Make the simple pipes that bring a pipe's tiles to `outputs`, the buffers of scatter index `index`. `sending`
+        keeps the sending pipes by the ids of their outputs, for indices with the same outputs to share one. Raises
+        RefusedError for a pipe of no kind that pipegen2 knows."""
         target = outputs[0]
         one_source = len(pipe.sources) == 1
         one_output = len(outputs) == 1
@@ -138,7 +142,9 @@ class Subgraph:
             self._receive_and_send(pipe, index, outputs, sending)
         elif one_source and one_output:
             kind = self._direct_kind(pipe, index, target)
-            self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index).fill(self._node_of[target])
+            self._connect_inputs(self._add_simple(kind, pipe, index, pipe.periodic_repeat), pipe, index).fill(
+                self._node_of[target]
+            )
         elif one_source or (pipe.reads_dram and not one_output):
             self._multicast(pipe, index, outputs)
         elif (kind := self._join_kind(pipe, target, joins)) is not None:
@@ -147,26 +153,27 @@ class Subgraph:
             raise invalid_graph(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
 
     def _multicast(self, pipe: PipeNode, index: int, outputs: list[BufferNode]) -> None:
-        """Let one simple pipe bring the inputs of a scatter index to all outputs."""
+        """Make one simple pipe that brings the inputs of a scatter index to all its outputs."""
         if pipe.reads_dram:
             kind = Kind.DRAM_MULTICAST
         else:
             kind = Kind.MULTICAST
-        simple = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
+        simple = self._connect_inputs(self._add_simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
         simple.direct = kind is Kind.MULTICAST and self._multicasts_itself(pipe)
         for output in outputs:
             simple.fill(self._node_of[output])
 
-    def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
-        """Return a new simple pipe for a part of a pipe at a scatter index, without nodes. `repeat` is how often its
-        inputs are read."""
+    def _add_simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
+        """Return a new simple pipe for a part of `pipe` at a scatter index, added to the subgraph, still without nodes.
+        `repeat` is how often its inputs are read."""
         simple = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
         simple.turn = index
         self.pipes.append(simple)
         return simple
 
-    def _read(self, simple: Simple, pipe: PipeNode, index: int) -> Simple:
-        """Let a simple pipe read the inputs of a scatter index, those of the pipe or padding, and return it."""
+    def _connect_inputs(self, simple: Simple, pipe: PipeNode, index: int) -> Simple:
+        """Let a simple pipe read the inputs of a scatter index, those of `pipe` or the padding that replaces them, and
+        return it."""
         sources = pipe.sources
         entries = pipe.entries
         counts = pipe.counts
@@ -196,8 +203,8 @@ class Subgraph:
         return pipe.pipe.direct_mcast and self._limits.packer_multicast
 
     def _direct_kind(self, pipe: PipeNode, index: int, output: BufferNode) -> Kind:
-        """Return the kind of a simple pipe from one buffer to one other, at scatter index `index`. Raises RefusedError
-        for a relay between chips that is not on Ethernet cores."""
+        """Return the kind of a simple pipe from one source buffer to the one buffer `output`, at scatter index `index`.
+        Raises RefusedError for a relay between chips that is not on Ethernet cores."""
         source = (pipe.padded.get(index) or pipe.inputs)[0][0]
         if source.buffer.hw_tilize:
             return Kind.DRAM_TILIZER
@@ -249,12 +256,12 @@ class Subgraph:
         """Make the simple pipe from several buffers to one output at scatter index `index`. It reads neither an
         embedding's indices nor a packer's shared buffer: it only waits for them, or takes over their stream."""
         if kind is Kind.DRAM_EMBEDDING:
-            self._stand_for(self._node_of[pipe.inputs[-1][0]])
+            self._replace_by_virtual(self._node_of[pipe.inputs[-1][0]])
         if kind is Kind.SHARED_INTERMEDIATE:
             repeat = 1
         else:
             repeat = pipe.periodic_repeat
-        simple = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
+        simple = self._connect_inputs(self._add_simple(kind, pipe, index, repeat), pipe, index)
         if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
             simple.beside = simple.sources.pop()
             simple.entries = pipe.entries[:-1]
@@ -265,15 +272,16 @@ class Subgraph:
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
         """Decompose a pipe between L1 buffers at a scatter index into one simple pipe that receives, by a relay or a
-        gather, and one that sends on, which is shared by indices with the same outputs (`sending`)."""
+        gather, and one that sends on. Indices with the same outputs share the one that sends: `sending` keeps it by the
+        ids of the outputs."""
         one_relay = len(pipe.sources) == 1 or pipe.duplicates or pipe.pipe.dis_gather_opt
         if one_relay:
             kind = Kind.DORMANT_RELAY
         else:
             kind = Kind.GATHER
-        receiving = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
+        receiving = self._connect_inputs(self._add_simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
         source = (pipe.padded.get(index) or pipe.inputs)[0][0]
-        between = self._virtual(None, receiving.place, source.buffer.tile_size)
+        between = self._add_virtual(None, receiving.place, source.buffer.tile_size)
         receiving.fill(between)
         key = tuple(output.id for output in outputs)
         sends = sending.get(key)
@@ -282,8 +290,9 @@ class Subgraph:
         sends.read(between)
 
     def _send(self, pipe: PipeNode, index: int, outputs: list[BufferNode], source: BufferNode) -> Simple:
-        """Return the simple pipe that sends on what a pipe received for `outputs`; if several indices send to the same,
-        the union of them, which has to be fed. `source` is the first buffer that is read."""
+        """Return the new simple pipe that sends what was received to `outputs`, which the caller has to connect; if
+        several scatter indices send to the same outputs, a union before it instead, which gets the input of each.
+        `source` is the first buffer that is read."""
         if len(outputs) > 1:
             kind = Kind.MULTICAST
         else:
@@ -291,14 +300,14 @@ class Subgraph:
                 kind = self._relay_kind(source, outputs[0])
             else:
                 kind = Kind.UNICAST
-        simple = self._simple(kind, pipe, index, 1)
+        simple = self._add_simple(kind, pipe, index, 1)
         for output in outputs:
             simple.fill(self._node_of[output])
         if not _has_repeated_outputs(pipe):
             return simple
-        between = self._virtual(None, simple.place, 0)
+        between = self._add_virtual(None, simple.place, 0)
         simple.read(between)
-        union = self._simple(Kind.UNION, pipe, index, 1)
+        union = self._add_simple(Kind.UNION, pipe, index, 1)
         union.fill(between)
         return union
 
@@ -306,7 +315,8 @@ class Subgraph:
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
         """Decompose the sends of a pipe to another chip over PCIe, at a scatter index: a write on a core of one chip,
-        and a read on a core of the other. Indices with the same outputs share a read (`sending`)."""
+        and a read on a core of the other. Indices with the same outputs share a read: `sending` keeps the union before
+        it by the ids of the outputs."""
         inputs = pipe.padded.get(index) or pipe.inputs
         between = pcie_buffer(inputs, outputs)
         gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
@@ -324,35 +334,35 @@ class Subgraph:
         read = union is not None
         if _has_repeated_outputs(pipe):
             if union is None:
-                union = sending[key] = self._simple(Kind.UNION, pipe, index, 1)
-                union.fill(self._virtual(between, between.place, between.buffer.tile_size))
-            node = self._virtual(between, writes.place, between.buffer.tile_size)
+                union = sending[key] = self._add_simple(Kind.UNION, pipe, index, 1)
+                union.fill(self._add_virtual(between, between.place, between.buffer.tile_size))
+            node = self._add_virtual(between, writes.place, between.buffer.tile_size)
             union.read(node)
         else:
-            node = self._virtual(between, between.place, between.buffer.tile_size)
+            node = self._add_virtual(between, between.place, between.buffer.tile_size)
             node.virtual = False
         writes.fill(node)
-        self.pipes.append(self._read(writes, pipe, index))
+        self.pipes.append(self._connect_inputs(writes, pipe, index))
         if not read:
             self._read_from_pcie(pipe, index, outputs, between)
 
     def _read_from_pcie(self, pipe: PipeNode, index: int, outputs: list[BufferNode], between: BufferNode) -> None:
-        """Make the simple pipe that reads, on the other chip, what was written to the buffer `between`."""
+        """Make the simple pipe that reads, on the chip of `outputs`, what was written to the buffer `between`."""
         if len(outputs) > 1:
             kind = Kind.PCIE_MULTICAST
         else:
             kind = Kind.PCIE_UNICAST
-        reads = self._simple(kind, pipe, index, 1)
+        reads = self._add_simple(kind, pipe, index, 1)
         reads.place = reads.place._replace(chip=outputs[0].place.chip)
-        source = self._virtual(between, between.place, between.buffer.tile_size)
+        source = self._add_virtual(between, between.place, between.buffer.tile_size)
         source.virtual = False
         reads.read(source)
         for output in outputs:
             reads.fill(self._node_of[output])
 
     def _writing_place(self, inputs: Inputs, index: int) -> Place:
-        """Return the core that writes to another chip: the first sender's, and in odd turns another sender's if there
-        is one."""
+        """Return the core that writes to another chip: the first source's; at odd scatter indices that of a source on
+        another core, if there is one."""
         places = [self._node_of[buffer].place for buffer, _ in inputs]
         first = places[0]
         if index % 2 == 0:
@@ -361,9 +371,9 @@ class Subgraph:
 
     # Forks
 
-    def _serial_forks(self, pipe: PipeNode, simple_pipes: Iterable[Simple]) -> None:
-        """Put a fork behind each buffer, and each padding, that a pipe with several scatter indices reads: its simple
-        pipes take turns."""
+    def _add_serial_forks(self, pipe: PipeNode, simple_pipes: Iterable[Simple]) -> None:
+        """Put a fork behind each buffer, and each padding, that a pipe with several scatter indices reads, since its
+        simple pipes (`simple_pipes`) take turns."""
         behind = set(simple_pipes)
         buffers = dict.fromkeys(pipe.sources)
         for padding in pipe.padded.values():
@@ -379,9 +389,9 @@ class Subgraph:
             fork.padded_outputs = len(pipe.padded)
             self._put_fork(node, fork, behind)
 
-    def _fork(self, buffer: BufferNode) -> None:
-        """Put a fork behind a buffer, of the kind of its place, with a branch for each simple pipe that reads it.
-        Branches that lead to a packer's multicast come first."""
+    def _add_fork(self, buffer: BufferNode) -> None:
+        """Put a fork behind a buffer, with a branch for each simple pipe that reads it; where the buffer lies decides
+        the kind. Branches that lead to a packer's multicast come first."""
         if not buffer.dram_input:
             kind = Kind.FORK
         elif buffer.pre_tm:
@@ -395,8 +405,8 @@ class Subgraph:
             fork.outputs.sort(key=lambda output: not _leads_to_packer_multicast(output))
 
     def _put_fork(self, node: Node, fork: Simple, behind: set[Simple]) -> None:
-        """Put a fork between a node and those pipes that read it that are in `behind`, each with a virtual node of its
-        own."""
+        """Put `fork` between a node and those of its readers that are in `behind`; each of them then reads a virtual
+        node of its own."""
         serial = fork.kind in (Kind.SERIAL_FORK, Kind.PADDING_SERIAL_FORK)
         fork.sources = [node]
         other_pipes = list[Simple]()
@@ -404,7 +414,7 @@ class Subgraph:
             if pipe not in behind:
                 other_pipes.append(pipe)
                 continue
-            virtual = self._virtual(node.of, pipe.place if serial else node.place, node.tile_size)
+            virtual = self._add_virtual(node.of, pipe.place if serial else node.place, node.tile_size)
             if serial:
                 virtual.turn = pipe.turn
             else:
@@ -416,7 +426,7 @@ class Subgraph:
 
 
 def _stays_in_l1(pipe: PipeNode) -> bool:
-    """Return whether a pipe reads L1 and its first outputs lie in L1."""
+    """Return whether a pipe reads only from L1 and the outputs of its first scatter index lie in L1."""
     return pipe.from_l1 and all(node.in_l1 for node in pipe.outputs[0])
 
 
@@ -438,7 +448,8 @@ def _leads_to_packer_multicast(node: Node) -> bool:
 
 
 def _check_role(buffer: BufferNode) -> None:
-    """Raise RefusedError for a buffer whose role pipegen2 does not know."""
+    """Raise RefusedError for a buffer whose type does not fit the pipes at it, so that pipegen2 knows no role for
+    it."""
     kind = buffer.buffer.buffer_type
     if buffer.intermediate:
         has_role = kind in ("gradient_op", "intermediate")
@@ -497,7 +508,7 @@ class _Groups:
         return id
 
     def _join(self, left: int, right: int) -> None:
-        """Unite the groups of two ids, under the root of the larger group."""
+        """Unite the groups of two ids (buffers or pipes), under the root of the larger group."""
         left = self.root(left)
         right = self.root(right)
         if left == right:

@@ -25,9 +25,9 @@ def first_queue(pipe: Simple) -> BufferNode:
 
 
 def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, read_tiles: int) -> int | None:
-    """Return the bytes of a buffer that both reads chunks from DRAM and is the kernel's operand; None if two streams
-    are needed. `chunk` is the tiles that are read at once; `read_tiles` is the buffer for reads that the netlist states
-    in tiles, or 0."""
+    """Return the bytes of a buffer that both receives reads from DRAM and is the kernel's operand; None if that is not
+    possible and two streams are needed. `chunk` is the tiles that are read at once; `read_tiles` is the buffer for
+    reads that the netlist states in tiles, 0 for none."""
     if pipe.place != operand.place:
         return None
     tile = operand.buffer.tile_size
@@ -47,8 +47,8 @@ def _most_bytes(read_tiles: int, tile_size: int) -> int:
 
 
 def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
-    """Return the size of a read buffer: the multiple of `base` bytes that keeps reads in flight. `max_tiles` is the
-    most tiles of a phase, which the buffer divides if it can."""
+    """Return the bytes of a read buffer: the multiple of `base` bytes (one chunk) that keeps enough reads in flight.
+    `max_tiles` is the most tiles of a phase, which the buffer divides if it can."""
     tile = first_queue(pipe).buffer.tile_size
     phase = max_tiles * tile
     read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
@@ -67,7 +67,8 @@ def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
 
 def phase_tiles(pipe: Simple, merged: bool) -> int:
     """Return the most tiles of a phase before the size of the read buffer is known. `merged` tells whether one buffer
-    both reads and is the kernel's operand. Raises RefusedError if no phase can hold them."""
+    both receives reads and is the kernel's operand. Raises RefusedError if a phase cannot hold the tiles that must move
+    at once."""
     output = pipe.outputs[0]
     if merged and output.tiles > TILES_A_PHASE:
         return _largest_multiple(
@@ -77,8 +78,8 @@ def phase_tiles(pipe: Simple, merged: bool) -> int:
 
 
 def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
-    """Return the most tiles of a phase, in whole buffers of `tiles` tiles. Raises RefusedError if no phase can hold
-    one."""
+    """Return the most tiles of a phase once the read buffer is known to hold `tiles` tiles: a multiple of them. Raises
+    RefusedError if no phase can hold one buffer."""
     queue = first_queue(pipe)
     output = pipe.outputs[0]
     if output.tiles > TILES_A_PHASE:
@@ -87,8 +88,9 @@ def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
 
 
 def _largest_multiple(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:
-    """Return the most tiles of a phase that are a multiple of `tiles` and, if possible, of the tiles of an input; all
-    that a phase can have for a single iteration of more tiles. Raises RefusedError if a phase cannot hold `tiles`."""
+    """Return the most tiles of a phase that are a multiple of `tiles` and, if possible, of the tiles of an input. If
+    there is only one iteration and it has more tiles than a phase can, return all that a phase can have. Raises
+    RefusedError if `tiles` is 0 or a phase cannot hold it."""
     if tiles < 1:
         raise invalid_graph(f"pipe {pipe.pipe.id}: the buffer that reads holds no whole tile")
     if iterations == 1 and tiles > TILES_A_PHASE:
@@ -110,7 +112,8 @@ def _largest_multiple(tiles_per_input: int, tiles: int, iterations: int, pipe: S
 
 
 class Chunks:
-    """The number of tiles that each pipe of one subgraph reads from DRAM at once."""
+    """The number of tiles that each pipe of one subgraph reads from DRAM at once: call `of(pipe)`. Figures are
+    cached."""
 
     def __init__(self) -> None:
         self.of = cache(self._of)
@@ -118,12 +121,12 @@ class Chunks:
         self._tiles_at_once = cache(_tiles_at_once)
 
     def _of(self, pipe: Simple) -> int:
-        """Return the tiles that a pipe reads from DRAM at once: the least for any queue that it reads."""
-        return min(self._of_queue(node.owner, _limit(pipe, node)) for node in pipe.sources)
+        """Return the tiles that a pipe reads from DRAM at once: the least over all queues that it reads."""
+        return min(self._of_queue(node.owner, _read_limit(pipe, node)) for node in pipe.sources)
 
     def _of_queue(self, node: Node, max_bytes: int) -> int:
-        """Return the tiles that are read at once from the queue of a node, in at most `max_bytes`, so that all its
-        readers can take them."""
+        """Return the tiles that are read at once from the queue of a node: at most `max_bytes`, and a number that all
+        its readers can take."""
         reader = node.outputs[0]
         clear = _cleared_at_once(reader)
         chunk = TILES_A_PHASE // clear * clear
@@ -138,8 +141,9 @@ class Chunks:
         return whole_chunk(chunk, least, node.buffer.buffer.tile_size, READ_TILES, max_bytes)
 
 
-def _limit(pipe: Simple, node: Node) -> int:
-    """Return the most bytes that a pipe reads at once from a node's queue, by the netlist or by pipegen2."""
+def _read_limit(pipe: Simple, node: Node) -> int:
+    """Return the most bytes that a pipe may read at once from a node's queue: the buffer that the netlist states, at
+    most pipegen2's own limit."""
     read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
     if read_tiles:
         return min(READ_BYTES, read_tiles * node.buffer.buffer.tile_size)
@@ -147,8 +151,8 @@ def _limit(pipe: Simple, node: Node) -> int:
 
 
 def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_bytes: int) -> int:
-    """Return the largest divisor of `chunk` tiles that is a multiple of `least` and fits one transfer of `most_tiles`
-    and `most_bytes`; `least` if there is none."""
+    """Return the largest divisor of `chunk` tiles that is a multiple of `least` tiles and fits one transfer of at most
+    `most_tiles` tiles and `most_bytes` bytes; `least` if there is none."""
     max_tiles = min(most_tiles, most_bytes // max(1, tile_size))
     if chunk <= max_tiles:
         return chunk
@@ -156,7 +160,7 @@ def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_by
 
 
 def _cleared_at_once(pipe: Simple) -> int:
-    """Return a common divisor of the tiles that the buffers after `pipe` free at once."""
+    """Return the greatest common divisor of the tiles that the buffers behind `pipe` free at once."""
     divisor = 0
     for node in pipe.outputs:
         buffer = node.of
@@ -184,7 +188,7 @@ def _moved_tiles(pipe: Simple) -> int:
 
 
 def _tiles_at_once(pipe: Simple) -> int:
-    """Return the least number of tiles, or rows of flat data, that a pipe can read at once."""
+    """Return the least number of tiles that a pipe can read at once; for flat data that it tilizes, of rows."""
     if pipe.kind is Kind.DRAM_TILIZER:
         return _tile_rows(pipe)
     if pipe.kind is Kind.DRAM_EMBEDDING:
