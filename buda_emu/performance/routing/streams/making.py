@@ -24,8 +24,8 @@ from buda_emu.spec.archs import GATHER_STREAMS
 
 
 class Draft:
-    """A stream before allocation. `forks` are all streams of one buffer in L1; `shares` is another stream in whose L1
-    it lies."""
+    """A stream before allocation: `bytes` of its buffer, `msg_size` bytes of a tile that it moves. `forks` are all
+    streams of one buffer in L1; `shares` is another stream in whose L1 its buffer lies."""
 
     __slots__ = (
         "buf_id",
@@ -80,13 +80,15 @@ class Draft:
         self.union = False
 
     def join(self, pipe: Simple) -> None:
-        """Add a further pipe that the stream takes part in."""
+        """Note that the stream takes part in a further pipe; forks, which are part of no pipe, do not count."""
         if pipe.of is not None:
             self.pipes[pipe.of.id] = None
 
 
 class Makers:
-    """Makes the streams of one subgraph. Pipes must come in topological order."""
+    """Makes the streams of one subgraph, with `make` for each simple pipe; the other methods make those of one kind of
+    pipe. Pipes must come in topological order. All raise RefusedError for a pipe that pipegen2 cannot turn into
+    streams."""
 
     def __init__(self) -> None:
         self.streams: list[Draft] = []
@@ -94,13 +96,15 @@ class Makers:
         self._chunks = Chunks()
 
     def make(self, pipe: Simple) -> None:
-        """Make the streams of a simple pipe, as its kind demands, and note them in `streams_of`."""
+        """Make the streams of a simple pipe, as its kind demands: add them to `streams`, and to `streams_of` under the
+        pipe."""
         first = len(self.streams)
         _MAKERS[pipe.kind](self, pipe)
         self.streams_of[pipe] = self.streams[first:]
 
     def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
-        """Make a stream with a buffer of `size` bytes on a core. `msg_size` is the bytes of a tile that it moves."""
+        """Add to `streams` a stream with a buffer of `size` bytes on a core, and return it. `msg_size` is the bytes of
+        a tile that it moves."""
         stream = Draft(kind=kind, place=place, size=size, msg_size=msg_size, pipe=pipe)
         self.streams.append(stream)
         return stream
@@ -136,7 +140,8 @@ class Makers:
                 stream.buf_id = buffer.id
 
     def pre_tm_fork(self, pipe: Simple) -> None:
-        """Add the streams of an operand that is kept in L1 as it lies in DRAM: a relay for each pipe that reads it."""
+        """Add the streams of an operand that is kept in L1 as it lies in DRAM, before its TMs: a relay for each pipe
+        that reads it."""
         buffer = pipe.sources[0].buffer
         for stream in self._forks("relay", pipe, buffer):
             stream.reads = 1
@@ -160,12 +165,13 @@ class Makers:
         return streams
 
     def serial_fork(self, pipe: Simple) -> None:
-        """Use the one incoming stream for all receivers, which take turns."""
+        """Let the one stream that comes in bring the tiles of all outputs, whose pipes take turns."""
         for output in pipe.outputs:
             output.stream = _incoming(pipe)
 
     def padding_serial_fork(self, pipe: Simple) -> None:
-        """Add a stream of padding on each core that sends it."""
+        """Add a stream of padding on each core that sends it, in place of the stream that comes in, which is
+        deleted."""
         base = _incoming(pipe)
         base.deleted = True
         by_place: dict[Place, Draft] = {}
@@ -181,7 +187,8 @@ class Makers:
             output.stream = stream
 
     def gather(self, pipe: Simple) -> None:
-        """Add relays that take turns, and the stream that sends on their tiles."""
+        """Add up to GATHER_STREAMS relays that take turns in receiving from the sources, and the stream that gathers
+        from these and sends on."""
         relays = min(len(pipe.sources), GATHER_STREAMS)
         tile = pipe.sources[0].tile_size
         for source in pipe.sources:
@@ -213,7 +220,8 @@ class Makers:
         node.stream = stream
 
     def unicast(self, pipe: Simple) -> None:
-        """Add the stream of the receiver's operand; on another chip than the sender's both transfer over Ethernet."""
+        """Add the stream of the receiver's operand; if sender and receiver are on different chips, let both transfer
+        over Ethernet."""
         sender = _incoming(pipe)
         stream = self._unpacker(pipe, pipe.outputs[0])
         if sender.place.chip != stream.place.chip:
@@ -238,7 +246,7 @@ class Makers:
             self._unpacker(pipe, output)
 
     def union(self, pipe: Simple) -> None:
-        """Let the first incoming relay do the work of all."""
+        """Let the first relay that comes in do the work of all, and delete the others."""
         first, *others = (_stream(source) for source in pipe.sources)
         for other in others:
             other.deleted = True
@@ -248,8 +256,9 @@ class Makers:
     # From and to DRAM
 
     def dram_read(self, pipe: Simple) -> None:
-        """Add the streams that read chunks from DRAM: the operand's stream alone if its buffer fits, else a relay
-        before it. Raises RefusedError for a table's rows that do not fit."""
+        """Add the streams that read chunks from DRAM: the operand's stream alone if its buffer can serve both, else a
+        relay before it; only a relay if the pipe ends in one. Raises RefusedError if a table's or flat rows do not fit
+        a shared buffer, since these need one."""
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         relay = node.of is not None and node.of.relay
@@ -285,7 +294,8 @@ class Makers:
             self._unpacker(pipe, node)
 
     def post_tm(self, pipe: Simple) -> None:
-        """Add the stream of an operand that is kept in L1 as its kernel reads it."""
+        """Add the stream of an operand that is kept whole in L1 in the order in which its kernel reads it, after its
+        TMs."""
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         size = _post_tm_bytes(pipe, queue)
@@ -319,11 +329,11 @@ class Makers:
             stream.tracked = 0
 
     def to_pcie(self, pipe: Simple) -> None:
-        """Let a packer's stream write to another chip."""
+        """Let packers' streams write to another chip over PCIe, as to a queue in DRAM."""
         self.to_dram(pipe)
 
     def gather_to_pcie(self, pipe: Simple) -> None:
-        """Add a relay that takes tiles from packers in turn and writes them to another chip."""
+        """Add a relay that takes tiles from packers in turn and writes them to another chip over PCIe."""
         between = pipe.outputs[0].buffer.buffer
         for source in pipe.sources:
             _stream(source).join(pipe)
@@ -332,8 +342,8 @@ class Makers:
         _fill(pipe, stream)
 
     def pcie_read(self, pipe: Simple) -> None:
-        """Add streams that read data of another chip: the operand's stream alone if its buffer fits, else a relay
-        before it."""
+        """Add streams that read what another chip wrote over PCIe: the operand's stream alone if its buffer can serve
+        both, else a relay before it."""
         between = pipe.sources[0].buffer.buffer
         node = pipe.outputs[0]
         merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
@@ -349,7 +359,8 @@ class Makers:
             self._unpacker(pipe, node)
 
     def pcie_multicast(self, pipe: Simple) -> None:
-        """Add a stream that multicasts data of another chip, and the streams of the receivers' operands."""
+        """Add a stream that multicasts what another chip wrote over PCIe, and the streams of the receivers'
+        operands."""
         between = pipe.sources[0].buffer.buffer
         base = between.size_tiles * between.tile_size * between.q_slots
         self._read(pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer)
@@ -369,7 +380,8 @@ class Makers:
     # Intermediate buffers
 
     def intermediate(self, pipe: Simple) -> None:
-        """Add the stream of a kernel's own buffer."""
+        """Add the stream of an intermediate buffer, which a kernel both writes and reads; of a gradient, a stream that
+        also writes to DRAM."""
         buffer = pipe.outputs[0].buffer
         written = buffer.buffer
         place = pipe.outputs[0].place
@@ -385,7 +397,8 @@ class Makers:
             stream.writes = 0
 
     def shared_intermediate(self, pipe: Simple) -> None:
-        """Use one of the packer's streams for a kernel's own buffer in the packer's L1."""
+        """Turn one of the packer's streams into that of an intermediate buffer which lies in the packer's L1. Raises
+        RefusedError if the packer's buffer has no stream."""
         buffer = pipe.outputs[0].buffer
         if pipe.beside is not None:
             stream = pipe.beside.stream
@@ -437,8 +450,8 @@ _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
 
 
 def _relay_tiles(sources: int, ethernet: bool) -> int:
-    """Return the tiles of each relay for a number of sources: all relays of a gather together have a least size, which
-    is smaller on Ethernet cores."""
+    """Return the tiles of each relay that takes tiles from so many sources: at least GATHER_RELAY_TILES, and more for
+    few sources. `ethernet` tells whether it is on an Ethernet core, where less is enough."""
     if ethernet:
         least = ETHERNET_GATHER_TILES
     else:
@@ -454,7 +467,7 @@ def _post_tm_bytes(pipe: Simple, queue: BufferNode) -> int:
 
 
 def _dram_place(buffer: BufferNode) -> tuple[int, ...]:
-    """Return channel, port and address of a buffer in DRAM, which tell paddings apart."""
+    """Return channel, subchannel and address of a buffer in DRAM, which tell paddings apart."""
     written = buffer.buffer
     return written.dram_chan, written.dram_sub_chan, written.dram_addr
 
@@ -487,7 +500,8 @@ def _stream(node: Node) -> Draft:
 
 
 def _incoming(pipe: Simple) -> Draft:
-    """Return the stream that brings the tiles of a pipe's first source, and let it take part in the pipe."""
+    """Return the stream that brings the tiles of a pipe's first source, and note on it that it takes part in the pipe.
+    Raises RefusedError if there is none."""
     stream = _stream(pipe.sources[0])
     stream.join(pipe)
     return stream

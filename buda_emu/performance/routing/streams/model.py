@@ -188,8 +188,8 @@ LIMITS = {
 
 
 def as_yaml(routed: Routed, name: str, arch: str) -> str:
-    """Return as YAML streams by core with their pipes, the use of each core's resources, and refusals. `name` is that
-    of the pipe graph. Equal pipes give equal text."""
+    """Return, as YAML text, the streams by core with their pipes, the use of each core's resources, and refusals.
+    `name` is the pipe graph's. Equal results give equal text. Raises KeyError for an architecture without limits."""
     lines = [f"graph: {_word(name)}", f"arch: {arch}", "refusals:" if routed.refusals else "refusals: []"]
     for refusal in routed.refusals:
         lines += _refusal(refusal)
@@ -270,7 +270,7 @@ def _word(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    """Return a character as a quoted YAML string has it."""
+    """Return a character as it stands in a double-quoted YAML string."""
     if character in '"\\':
         return "\\" + character
     if character.isprintable():

@@ -12,8 +12,8 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def measure(nodes: Iterable[Node]) -> None:
-    """Compute `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph. Raises RefusedError for
-    pipes in a circle, and for tiles that are no whole number of iterations."""
+    """Set `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph, which its phases are computed
+    from. Raises RefusedError for pipes in a circle, and for tiles that are no whole number of iterations."""
     for component in _components(nodes):
         roots = [node for node in component if node.input is None]
         if not roots:
@@ -49,7 +49,7 @@ def readers(node: Node) -> list[Node]:
 
 
 def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
-    """Yield the nodes that pipes connect, without nodes that stand alone."""
+    """Yield the lists of nodes that pipes connect, without nodes that stand alone."""
     seen = set[Node]()
     for start in nodes:
         if start in seen:
@@ -73,12 +73,13 @@ def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
 
 
 def is_padding(node: Node) -> bool:
-    """Return whether the node is padding in DRAM; such roots come after the others."""
+    """Return whether the node is a buffer of padding in DRAM."""
     return not node.virtual and node.buffer.dram_input and node.buffer.buffer.is_padding
 
 
 def _has_pieces(node: Node) -> bool:
-    """Return whether a node is a buffer at the begin of a path that is read in pieces, intermediate buffers apart."""
+    """Return whether a node is a buffer that no pipe fills and that is read in pieces; False for intermediate
+    buffers."""
     return not node.virtual and node.input is None and not _is_intermediate(node) and node.buffer.buffer.replicate > 0
 
 
@@ -88,7 +89,7 @@ def _is_intermediate(node: Node) -> bool:
 
 
 def _is_dram_input(node: Node) -> bool:
-    """Return whether a node is a buffer at the begin of a path that is read from DRAM."""
+    """Return whether a node is a buffer that no pipe fills and that is read from DRAM."""
     return not node.virtual and node.input is None and node.buffer.dram_input
 
 
@@ -104,7 +105,8 @@ def _granularity(node: Node) -> int:
 
 
 def _note_single_source_paths(order: Sequence[Node]) -> None:
-    """Set for each node of `order` whether one source alone, whole and once, feeds it and all nodes after it."""
+    """Set `on_single_path` of each node: whether each pipe before and after it reads a single input that is not in
+    pieces. `order` has nodes before their readers."""
     for node in order:
         single = not _has_pieces(node) and (node.input is None or node.input.inputs == 1)
         node.on_single_path = single and (node.input is None or node.input.sources[0].on_single_path)
@@ -125,7 +127,8 @@ def _count_iterations(leaves: list[Node], roots: list[Node], order: list[Node]) 
 
 
 def _set_iterations(order: list[Node], count: Callable[[Node], int]) -> None:
-    """Set the iterations of each node in turn. Raises RefusedError if `count` returns less than one."""
+    """Set the iterations of each node, in order, to what `count` returns for it. Raises RefusedError if that is less
+    than one."""
     for node in order:
         node.iterations = count(node)
         if node.iterations < 1:
@@ -142,8 +145,8 @@ def _takes_epoch_at_once(leaf: Node) -> bool:
 
 
 def _iterations(node: Node) -> int:
-    """Return the iterations of a node: for a source by its pieces, else those of the first source, with repeats, shared
-    by the unpadded branches of a serial fork."""
+    """Return the iterations of a node: of a source its tiles in an epoch by the tiles of a piece; else those of the
+    pipe's first source times its repeats, shared by the branches of a serial fork that have no padding."""
     pipe = node.input
     if pipe is None:
         buffer = node.buffer.buffer
@@ -152,9 +155,9 @@ def _iterations(node: Node) -> int:
 
 
 def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
-    """Return the iterations of a path with one source, in each of which all leaves take whole pieces: the greatest
-    number up to that which leaves PHASES_AN_ITERATION full phases to each, else the next greater one; 1 for few tiles,
-    as many as tiles if no number divides them."""
+    """Return the iterations of a path with one source, in each of which all leaves take whole pieces: 1 for few tiles;
+    the greatest number with which an iteration still has PHASES_AN_ITERATION full phases, else the next greater one; as
+    many as tiles if no number divides them."""
     tiles = root.buffer.buffer.epoch_tiles
     if tiles // TILES_A_PHASE <= PHASES_AN_ITERATION:
         return 1
@@ -202,8 +205,8 @@ def _tiles(node: Node) -> int:
 
 
 def _max_tiles(node: Node, tiles_per_input: int) -> int:
-    """Return the most tiles of a phase at a node: a multiple of whole buffers and, if possible, of the root's tiles per
-    input. The nodes before it must be measured."""
+    """Return the most tiles of a phase at a node: a multiple of whole buffers and, if possible, of `tiles_per_input`,
+    those of the source at the begin of its path; 0 if no phase holds them. The nodes before it must be measured."""
     pipe = node.input
     if pipe is not None and pipe.inputs == 1 and not _has_pieces(pipe.sources[0]):
         return pipe.sources[0].max_tiles
@@ -223,15 +226,15 @@ _FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
 
 
 class Phase(NamedTuple):
-    """A phase number `begin`, and the `tiles` that move in it."""
+    """A phase: its number `begin` in the order of an iteration, and the `tiles` that move in it."""
 
     begin: int
     tiles: int
 
 
 class Flow:
-    """The phases in which one node sends and receives. `groups` has the phases of each set of inputs that a union takes
-    in turn."""
+    """The phases in which one node sends (`sends`, by receiver) and receives (`groups`, for each set of inputs that a
+    union takes in turn)."""
 
     __slots__ = ("done", "groups", "inputs", "paths", "per_group", "sends", "sets", "span")
 
@@ -258,7 +261,8 @@ class Flow:
 
 
 class Phases:
-    """The phases of all nodes of one subgraph whose tiles were measured."""
+    """The phases in one iteration of all nodes of a subgraph whose tiles `measure` has set. The constructor raises
+    RefusedError if a phase holds no whole input, UnsupportedError for too many phases."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._flows: dict[Node, Flow] = {}
@@ -292,7 +296,7 @@ class Phases:
         return list(chain.from_iterable(groups[group] for group in sorted(groups)))
 
     def _make_flows(self, node: Node) -> None:
-        """Make the `Flow` of a node and of all nodes after it, in which the other steps note their phases."""
+        """Make the empty `Flow` of a node and of all nodes after it."""
         ahead = [node]
         while ahead:
             node_ahead = ahead.pop()
@@ -310,7 +314,8 @@ class Phases:
         return flow.paths
 
     def _find_subgraphs(self, node: Node) -> Walk[None]:
-        """Number the nodes: nodes after each root, and after each branch of a fork, get a number of their own."""
+        """Number a node and all after it: nodes after each root, and after each branch of a fork, get a number of their
+        own."""
         if node in self._subgraph:
             return
         number = self._subgraph[node] = self._number
@@ -327,8 +332,8 @@ class Phases:
             self._number += 1
 
     def _find_leaves(self, node: Node, visits: dict[Node, int], turn: int) -> Walk[None]:
-        """Group the leaves after `node` by the turn in which a serial fork feeds them. `visits` counts how often each
-        node was visited, at most once for each of its paths; `turn` is that of the node before."""
+        """Group the leaves after `node` by the turn in which a serial fork feeds them. `visits` counts visits of each
+        node, at most one for each of its paths; `turn` is that of the node before this one."""
         if visits.get(node, 0) >= self._flows[node].paths:
             return
         visits[node] = visits.get(node, 0) + 1
@@ -349,7 +354,7 @@ class Phases:
                 begin += run_walk(self._move_tiles(next(iter(group)), None, begin))
 
     def _copy_to_neighbours(self, order: list[dict[Node, None]]) -> None:
-        """Give the other leaves of each turn the phases of its first leaf."""
+        """Give the other leaves of each turn the phases of its first leaf. `order` has the leaves of each turn."""
         done = set[Node]()
         for group in order:
             first, *others = group or (None,)
@@ -362,8 +367,8 @@ class Phases:
                     self._flows[source].sends[other] = self._flows[source].sends[first]
 
     def _move_tiles(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
-        """Receive all tiles that `node` takes in this turn, from phase `begin` on, and send them on to node `to` if it
-        is given; return the number of phases."""
+        """Receive all tiles that `node` takes in this turn, from phase number `begin` on, and send them on to `to`
+        unless it is None; return the number of phases."""
         flow = self._flows[node]
         if node.input is None:
             assert to is not None
@@ -378,8 +383,8 @@ class Phases:
         return flow.span
 
     def _send_from_root(self, node: Node, to: Node, begin: int) -> int:
-        """Send one iteration's tiles of a source buffer to node `to`, from phase `begin` on; return the number of
-        phases. Raises RefusedError if a phase holds no whole input, UnsupportedError for too many phases."""
+        """Note that a source buffer sends one iteration's tiles to `to`, from phase number `begin` on; return the
+        number of phases. Raises RefusedError if a phase holds no whole input, UnsupportedError for too many phases."""
         if node.max_tiles < 1:
             raise invalid_graph(f"buffer {node.buffer.id} can send no phase of whole inputs")
         sends = self._flows[node].sends.setdefault(to, [])
@@ -394,8 +399,8 @@ class Phases:
         return len(sizes)
 
     def _receive(self, node: Node, flow: Flow, begin: int) -> Walk[int]:
-        """Receive what the node's sources send in this turn, from phase `begin` on, with adjacent pieces of one source
-        in common phases; return the number of phases."""
+        """Note that a node receives what its sources send in this turn, from phase number `begin` on, with adjacent
+        pieces of one source in common phases; return the number of phases."""
         received = flow.groups.setdefault(flow.done, [])
         at = begin
         max_tiles = node.max_tiles
@@ -420,8 +425,8 @@ class Phases:
 
     @staticmethod
     def _extend_last_phase(source: Node, sends: list[Phase], received: list[Phase], max_tiles: int) -> bool:
-        """Extend the last phase from `source` by its next tiles if possible, and return whether it was. `sends` has its
-        phases so far, `received` those of the receiver, which hold at most `max_tiles`."""
+        """Add the next tiles of `source` to the last of its phases in `sends` if they fit it and the receiver's last
+        phase (in `received`, of at most `max_tiles`), and return whether they did. Never for reads from DRAM."""
         reads = source.input is None and not source.virtual and source.buffer.dram_input
         if reads or (source.input is not None and source.input.kind is Kind.DRAM_FORK):
             return False  # reads from DRAM are merged later
@@ -433,7 +438,8 @@ class Phases:
         return True
 
     def _send(self, node: Node, flow: Flow, to: Node, begin: int) -> None:
-        """Send what a node received in this turn to node `to`, in phases of at most its `max_tiles` tiles."""
+        """Note that a node sends what it received in this turn to node `to`, in phases of at most its `max_tiles`
+        tiles, from phase number `begin` on."""
         sends = flow.sends.setdefault(to, [])
         tiles = 0
         at = begin

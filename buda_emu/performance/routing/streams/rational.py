@@ -51,8 +51,8 @@ MULTICASTS = {Kind.MULTICAST, Kind.DRAM_MULTICAST, Kind.PCIE_MULTICAST}
 
 
 class Node:
-    """A buffer (`of`), or a virtual node between two simple pipes. `of` is then the buffer that it stands for, or
-    None."""
+    """A node of the graph: a buffer (`of`), or, if `virtual`, a stream between two simple pipes; `of` is then the
+    buffer that it stands for, or None."""
 
     __slots__ = (
         "input",
@@ -85,7 +85,8 @@ class Node:
 
     @property
     def owner(self) -> "Node":
-        """Return the node of the buffer itself; for a fork's node that is the node before the forks."""
+        """Return the node of the buffer that the tiles come from: the node itself, or, for a virtual node, the nearest
+        node before it that is not virtual (along first sources)."""
         node = self
         while node.virtual and node.input is not None:
             node = node.input.sources[0]
@@ -100,20 +101,21 @@ class Node:
 
     @property
     def kernel_operand(self) -> BufferNode | None:
-        """Return the buffer if it is an operand that a kernel unpacks, else None."""
+        """Return the node's buffer if it is an operand in L1 that a kernel unpacks, else None."""
         of = self.of
         if of is None or not of.kernel_input or of.intermediate or of.in_dram or of.dram_input:
             return None
         return of
 
     def feed(self, pipe: "Simple") -> None:
-        """Add `pipe` to the pipes that read this node."""
+        """Add `pipe` to the pipes that read this node; once only."""
         if pipe not in self.outputs:
             self.outputs.append(pipe)
 
 
 class Simple:
-    """A simple pipe. `entries` has (number of the source, place in it) for each input, in the order of reading."""
+    """A simple pipe: the part of a pipe that a few streams of one kind carry out. `entries` has (index of the source,
+    tile in it) for each input, in the order of reading; None if each source is read whole and once."""
 
     __slots__ = (
         "beside",
@@ -148,14 +150,14 @@ class Simple:
 
     @property
     def pipe(self) -> PipeNode:
-        """Return the pipe that this is a part of. Raises RefusedError for a fork of a buffer that several pipes read,
-        which is part of none."""
+        """Return the pipe that this is a part of. Raises RefusedError for a fork behind a buffer that several pipes
+        read, which is part of none."""
         if self.of is None:
             raise invalid_graph("a fork stands where a part of a pipe is needed")
         return self.of
 
     def read(self, node: Node) -> None:
-        """Read one more node, whole."""
+        """Add a node to the sources, to be read whole."""
         self.sources.append(node)
         node.feed(self)
 
@@ -165,7 +167,7 @@ class Simple:
         node.input = self
 
     def read_through(self, old: Node, new: Node) -> None:
-        """Read `new` in the place of `old`, once a node was put between this pipe and `old`."""
+        """Replace the source `old` by `new`, a node that was put between it and this pipe."""
         if old is self.beside:
             self.beside = new
         else:
@@ -197,7 +199,8 @@ Walk: TypeAlias = Generator["Walk[Any]", Any, R]
 
 
 def run_walk(walk: Walk[R]) -> R:
-    """Run a walk and return its result, without recursion on Python's stack."""
+    """Run a recursive generator (see `Walk`) and return its result, with a stack of its own, so that deep graphs do not
+    exceed Python's."""
     stack: list[Walk[Any]] = [walk]
     returned: Any = None
     while stack:
@@ -240,8 +243,8 @@ def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: se
 
 
 def pcie_buffer(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
-    """Return the buffer through which one core writes and another chip's core reads, as a queue: `size_tiles` at once,
-    `q_slots` times."""
+    """Return a new buffer through which a core of one chip writes and a core of another chip reads, as a queue of
+    `q_slots` slots of `size_tiles` tiles each."""
     tile = inputs[0][0].buffer.tile_size
     at_once = _tiles_per_write(inputs, outputs, tile)
     if len(outputs) == 1:
@@ -265,8 +268,8 @@ def pcie_buffer(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
 
 
 def _tiles_per_write(inputs: Inputs, outputs: list[BufferNode], tile_bytes: int) -> int:
-    """Return the greatest common divisor of the tiles that each core in turn sends and, for a single output, of its
-    buffer, halved while it is even and one write cannot move it."""
+    """Return the tiles of one write over PCIe: the greatest common divisor of those that each core in turn sends and,
+    if there is a single output, of its buffer; halved as long as it is even and too large for one write."""
     runs = list[int]()
     place = None
     for buffer, _ in inputs:

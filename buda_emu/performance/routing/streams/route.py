@@ -39,7 +39,7 @@ GATHERS = {"gather", "gather_multicast", "multicast", "packer_multicast"}
 
 
 def _is_transfer(stream: Draft) -> bool:
-    """Return whether a stream crosses an Ethernet link, or carries to or from one, without the firmware."""
+    """Return whether a stream moves tiles to or from another chip over Ethernet by itself, not by the firmware."""
     return stream.ethernet and not stream.firmware and stream.kind in ("relay", "unpacker")
 
 
@@ -58,14 +58,15 @@ class Core:
         self.twice: list[Draft] = []
 
     def need_blob(self, size: int) -> None:
-        """Make room for a blob of `size` bytes: what it exceeds the room that every core has by, rounded down to blocks
-        of 4 kB. Only the first such demand counts."""
+        """Note that a kernel needs a blob of `size` bytes: `blob` becomes the excess over the room that every core has,
+        rounded down to blocks of 4 kB. Only the first demand with an excess counts."""
         beyond = size - self.limits.blob_bytes
         if beyond > 0 and not self.blob:
             self.blob = beyond & ~0xFFF
 
     def number(self, stream: Draft) -> None:
-        """Give ids to `stream` and to the other streams of its packer's buffer."""
+        """Give ids to `stream` and to the other streams of its packer's buffer that have none yet; -1 where none is
+        left."""
         if stream.kind == "packer" and stream.forks:
             for place, fork in enumerate(stream.forks):
                 if fork.id is None and not fork.deleted:
@@ -114,8 +115,8 @@ class Core:
         stream.id = id
 
     def short_of(self) -> Iterator[Refusal]:
-        """Yield a refusal for each kind of stream that the core has too few of, and for each operand with two
-        streams."""
+        """Yield a refusal for each kind of stream of which the core needs more than it has, and for each operand with
+        two streams; to be called once all streams have ids."""
         for stream in self.twice:
             message = f"{self.place}: two streams serve operand {stream.operand}"
             yield Refusal(what="operand_stream", message=message, place=self.place, number=2, limit=1)
@@ -136,13 +137,13 @@ class Core:
         yield from self._beyond("extra_streams", "extra streams", self.extra, extra)
 
     def short_of_kernel_operands(self) -> Iterator[Refusal]:
-        """Yield a refusal for more kernel inputs than a core can have, and one for more kernel outputs."""
+        """Yield a refusal if the kernel has more inputs than a core can have, and one if it has more outputs."""
         yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_STREAMS)
         yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_STREAMS)
 
     def _beyond(self, resource: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
-        """Yield a refusal if a core needs more of a resource than its limit. `words` names the resource in the
-        message."""
+        """Yield a refusal if the core needs `number` of a resource and that exceeds `limit`. `resource` is the
+        refusal's `what`, `words` the resource's name in the message."""
         if number > limit:
             if self.ops:
                 ops = f" ({', '.join(self.ops)})"
@@ -152,8 +153,8 @@ class Core:
             yield Refusal(what=resource, message=message, place=self.place, number=number, limit=limit)
 
     def use(self, on_chip: int) -> CoreUse:
-        """Return the use of the core's resources. `on_chip` is the number of tile sizes that the worker cores of the
-        chip move, each of which needs its own tile headers but the first."""
+        """Return the use of the core's resources. `on_chip` is the number of tile sizes that the worker cores of its
+        chip move, each of which but the first needs tile headers of its own."""
         ethernet = self.place.ethernet
         if ethernet:
             sizes = len({stream.msg_size for stream in self.streams})
@@ -192,8 +193,8 @@ def _stream(stream: Draft) -> Stream:
 
 
 def give_l1(streams: list[Draft]) -> None:
-    """Set `given_bytes` of each stream to the L1 of its buffer. Forks have one buffer in common, as have sharers;
-    padding has one on each core."""
+    """Set `given_bytes` of each stream to the L1 that its buffer takes, 0 if it lies in that of another stream: the
+    forks of a buffer have one in common, as have streams that share; equal padding has one on each core."""
     _find_sharers(streams)
     padding = set[tuple[object, ...]]()
     for stream in streams:
@@ -219,7 +220,8 @@ def _mark_l1(stream: Draft) -> None:
 
 
 def _find_sharers(streams: list[Draft]) -> None:
-    """Note for each stream the other one in whose L1 its buffer lies, by the ids of buffers."""
+    """Set `shares` of each stream to the one in whose L1 its buffer lies, by the ids of buffers; it stays None without
+    one."""
     by_buffer = {stream.buf_id: stream for stream in reversed(streams) if stream.buf_id != -1}
     for stream in streams:
         if stream.shared_id != -1:
@@ -234,7 +236,7 @@ def _find_sharers(streams: list[Draft]) -> None:
 
 
 def tile_sizes(streams: Iterable[Draft]) -> Counter[int]:
-    """Return the number of tile sizes that the worker cores of each chip move."""
+    """Return for each chip the number of different tile sizes that the streams of its worker cores move."""
     sizes = {(stream.place.chip, stream.msg_size) for stream in streams if not stream.place.ethernet}
     return Counter(chip for chip, _ in sizes)
 
@@ -345,8 +347,8 @@ def _too_many_readers(fork: Simple) -> Refusal:
 
 
 def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
-    """Turn gathers into relays where their core has no more streams that can gather. A gather that a multicast of
-    the same core follows needs no stream of its own."""
+    """Turn gathers into relays (`kind` of the pipes) where their core has no more streams that can gather. A gather
+    that a multicast of the same core follows needs no stream of its own."""
     pipes = list(chain.from_iterable(part.pipes for part in parts))
     used_streams = Counter(pipe.place for pipe in pipes if pipe.kind in MULTICASTS)
     for pipe in pipes:
@@ -383,7 +385,8 @@ def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
 
 
 def _count_operands(core: Core, node: Node, buffer: BufferNode) -> None:
-    """Count a buffer among the kernel's inputs and outputs; an intermediate buffer that a pipe fills is both."""
+    """Count a buffer of a core among the kernel's inputs and outputs (an intermediate buffer that a pipe fills is
+    both), and note its op and blob."""
     if buffer.intermediate:
         if node.input is not None:
             core.inputs += 1
@@ -412,7 +415,7 @@ def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
 
 
 def _creation_order(pipes: list[Simple]) -> list[Simple]:
-    """Return pipes in the order in which pipegen2 makes their streams, and so deals out ids.
+    """Return pipes in the order in which pipegen2 makes their streams, on which the ids depend.
 
     It goes depth first from pipes that no other pipe feeds. Of two such pipes the later one is made first; of two pipes
     that read the outputs of one, that of the earlier output.
@@ -423,13 +426,13 @@ def _creation_order(pipes: list[Simple]) -> list[Simple]:
 
 
 def _followers(pipe: Simple) -> Iterable[Simple]:
-    """Yield the simple pipes that read the outputs of one."""
+    """Return the simple pipes that read the outputs of `pipe`."""
     return chain.from_iterable(node.outputs for node in pipe.outputs)
 
 
 def _allocate(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
-    """Give the streams ids and L1 on their cores, and return the result of routing, with the refusals so far and those
-    of ids and L1."""
+    """Give the streams ids and L1 on their cores, and return the result of routing. `refusals` are those so far; those
+    of ids and L1 are added to the list."""
     for stream in streams:
         if stream.place not in cores:
             cores[stream.place] = Core(stream.place, limits)
