@@ -6,7 +6,7 @@ import pytest
 from buda_emu.performance.routing.pipes.core_budget import TILE_HEADERS, CoreBudget, PipeNeeds
 from buda_emu.performance.routing.pipes.core_use import CoreUse, _count_source_changes
 from buda_emu.performance.routing.pipes.edge import EdgeMap, EdgePipe
-from buda_emu.performance.routing.streams.counting import _times
+from buda_emu.performance.routing.streams.counting import _unrolled_iterations
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from buda_emu.performance.routing.streams.counting import _times
     ],
 )
 def test_iterations_that_are_written_out(iterations: int, most: int, limit: int, skip: int, expected: int) -> None:
-    assert _times(iterations, most, limit, skip) == expected
+    assert _unrolled_iterations(iterations, most, limit, skip) == expected
 
 
 @pytest.mark.parametrize(("wide", "streams"), [(0, 1 + 1), (1, 3 + 1), (2, 3 + 3)])

@@ -109,9 +109,10 @@ class Makers:
         self.streams.append(stream)
         return stream
 
-    def _unpacker(self, pipe: Simple, node: Node) -> Draft:
-        """Add the stream that hands an operand to the kernel. Raises RefusedError if the node is no operand."""
-        operand = _operand(pipe, node)
+    def _add_unpacker(self, pipe: Simple, node: Node) -> Draft:
+        """Add the stream that hands an operand to the kernel, let it bring the node's tiles, and return it. Raises
+        RefusedError if the node is no operand."""
+        operand = _checked_operand(pipe, node)
         written = operand.buffer
         size = written.tile_size * written.size_tiles
         stream = self._add("unpacker", node.place, size, written.tile_size, pipe)
@@ -129,7 +130,7 @@ class Makers:
         buffer = pipe.sources[0].buffer
         if not buffer.kernel_output or buffer.intermediate:
             raise invalid_graph(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
-        streams = self._forks("packer", pipe, buffer)
+        streams = self._add_forks("packer", pipe, buffer)
         for stream in streams:
             stream.operand = buffer.buffer.operand
             stream.op = buffer.buffer.op
@@ -143,14 +144,15 @@ class Makers:
         """Add the streams of an operand that is kept in L1 as it lies in DRAM, before its TMs: a relay for each pipe
         that reads it."""
         buffer = pipe.sources[0].buffer
-        for stream in self._forks("relay", pipe, buffer):
+        for stream in self._add_forks("relay", pipe, buffer):
             stream.reads = 1
             stream.op = buffer.buffer.op
             if buffer.buffer.is_padding:
                 stream.padding = _dram_place(buffer)
 
-    def _forks(self, kind: str, pipe: Simple, buffer: BufferNode) -> list[Draft]:
-        """Add streams of one buffer, one for each output of a fork, and return them; they share the buffer's L1."""
+    def _add_forks(self, kind: str, pipe: Simple, buffer: BufferNode) -> list[Draft]:
+        """Add streams of one buffer, one for each output of the fork `pipe`, and return them; they share the buffer's
+        L1."""
         written = buffer.buffer
         size = written.tile_size * written.size_tiles * (written.replicate or 1)
         streams = list[Draft]()
@@ -192,18 +194,18 @@ class Makers:
         relays = min(len(pipe.sources), GATHER_STREAMS)
         tile = pipe.sources[0].tile_size
         for source in pipe.sources:
-            _stream(source).join(pipe)
+            _stream_of(source).join(pipe)
         for _ in range(relays):
             self._add("gather_relay", pipe.place, _relay_tiles(len(pipe.sources), False) * tile, tile, pipe)
-        _fill(pipe, self._add("gather", pipe.place, 0, tile, pipe))
+        _bring_output(pipe, self._add("gather", pipe.place, 0, tile, pipe))
 
     def dormant_relay(self, pipe: Simple) -> None:
         """Add one relay that takes tiles from all sources in turn."""
         tile = pipe.outputs[0].tile_size
         for source in pipe.sources:
-            _stream(source).join(pipe)
+            _stream_of(source).join(pipe)
         size = _relay_tiles(len(pipe.sources), pipe.place.ethernet) * tile
-        _fill(pipe, self._add("relay", pipe.place, size, tile, pipe))
+        _bring_output(pipe, self._add("relay", pipe.place, size, tile, pipe))
 
     def relay(self, pipe: Simple) -> None:
         """Add the stream of a relay's buffer, which may be on another chip than the sender."""
@@ -223,7 +225,7 @@ class Makers:
         """Add the stream of the receiver's operand; if sender and receiver are on different chips, let both transfer
         over Ethernet."""
         sender = _incoming(pipe)
-        stream = self._unpacker(pipe, pipe.outputs[0])
+        stream = self._add_unpacker(pipe, pipe.outputs[0])
         if sender.place.chip != stream.place.chip:
             sender.ethernet = stream.ethernet = True
 
@@ -243,11 +245,11 @@ class Makers:
             else:
                 sender.kind = "gather_multicast"
         for output in pipe.outputs:
-            self._unpacker(pipe, output)
+            self._add_unpacker(pipe, output)
 
     def union(self, pipe: Simple) -> None:
         """Let the first relay that comes in do the work of all, and delete the others."""
-        first, *others = (_stream(source) for source in pipe.sources)
+        first, *others = (_stream_of(source) for source in pipe.sources)
         for other in others:
             other.deleted = True
         output = pipe.outputs[0]
@@ -265,7 +267,7 @@ class Makers:
         if relay:
             operand = None
         else:
-            operand = _operand(pipe, node)
+            operand = _checked_operand(pipe, node)
         chunk = self._chunks.of(pipe)
         if operand is None:
             merged = None
@@ -278,12 +280,12 @@ class Makers:
                 base = chunk * queue.buffer.tile_size
             stream = self._add("relay", pipe.place, base, queue.buffer.tile_size, pipe)
         else:
-            stream = self._unpacker(pipe, node)
+            stream = self._add_unpacker(pipe, node)
             stream.buf_id = -1
             stream.bytes = merged
         if merged is None or (queue.in_dram and not queue.embedding_index):
             stream.bytes = scaled_bytes(pipe, stream.bytes, phase_tiles(pipe, merged is not None))
-        self._read(pipe, stream, queue)
+        self._note_reads(pipe, stream, queue)
         if relay:
             node.stream = stream
         elif merged is None:
@@ -291,7 +293,7 @@ class Makers:
                 raise invalid_graph(
                     f"pipe {pipe.pipe.id}: a table's rows and the operand share a buffer, which is too large"
                 )
-            self._unpacker(pipe, node)
+            self._add_unpacker(pipe, node)
 
     def post_tm(self, pipe: Simple) -> None:
         """Add the stream of an operand that is kept whole in L1 in the order in which its kernel reads it, after its
@@ -302,10 +304,10 @@ class Makers:
         if node.of is not None and node.of.relay:
             stream = node.stream = self._add("relay", pipe.place, size, queue.buffer.tile_size, pipe)
         else:
-            stream = self._unpacker(pipe, node)
+            stream = self._add_unpacker(pipe, node)
             stream.bytes = size
             stream.buf_id = -1
-        self._read(pipe, stream, queue)
+        self._note_reads(pipe, stream, queue)
 
     def dram_multicast(self, pipe: Simple) -> None:
         """Add a stream that reads from DRAM and multicasts, and the streams of the receivers' operands."""
@@ -313,14 +315,14 @@ class Makers:
         tile = queue.buffer.tile_size
         stream = self._add("multicast", pipe.place, self._chunks.of(pipe) * tile, tile, pipe)
         stream.bytes = scaled_bytes(pipe, stream.bytes, pipe.outputs[0].max_tiles)
-        self._read(pipe, stream, queue)
+        self._note_reads(pipe, stream, queue)
         for output in pipe.outputs:
-            self._unpacker(pipe, output)
+            self._add_unpacker(pipe, output)
 
     @staticmethod
-    def _read(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
-        """Note on a stream how many queues' buffers it reads, and that the NCRISC keeps track of those in DRAM. Raises
-        RefusedError if no phase can hold its buffer."""
+    def _note_reads(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
+        """Note on a stream how many queues' buffers it reads, and, if they are in DRAM, that the NCRISC keeps track of
+        them. Raises RefusedError if no phase can hold the stream's buffer."""
         settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
         stream.reads = len(pipe.sources)
         if queue.in_dram:
@@ -336,41 +338,43 @@ class Makers:
         """Add a relay that takes tiles from packers in turn and writes them to another chip over PCIe."""
         between = pipe.outputs[0].buffer.buffer
         for source in pipe.sources:
-            _stream(source).join(pipe)
+            _stream_of(source).join(pipe)
         stream = self._add("relay", pipe.place, between.size_tiles * between.tile_size, between.tile_size, pipe)
         stream.writes = stream.tracked = 1
-        _fill(pipe, stream)
+        _bring_output(pipe, stream)
 
     def pcie_read(self, pipe: Simple) -> None:
         """Add streams that read what another chip wrote over PCIe: the operand's stream alone if its buffer can serve
         both, else a relay before it."""
         between = pipe.sources[0].buffer.buffer
         node = pipe.outputs[0]
-        merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
+        merged = merged_bytes(pipe, between.size_tiles, _checked_operand(pipe, node), 0)
         if merged is None:
             base = between.size_tiles * between.tile_size * between.q_slots
             stream = self._add("relay", pipe.place, base, between.tile_size, pipe)
         else:
-            stream = self._unpacker(pipe, node)
+            stream = self._add_unpacker(pipe, node)
             stream.bytes = merged
             stream.buf_id = -1
-        self._read(pipe, stream, pipe.sources[0].buffer)
+        self._note_reads(pipe, stream, pipe.sources[0].buffer)
         if merged is None:
-            self._unpacker(pipe, node)
+            self._add_unpacker(pipe, node)
 
     def pcie_multicast(self, pipe: Simple) -> None:
         """Add a stream that multicasts what another chip wrote over PCIe, and the streams of the receivers'
         operands."""
         between = pipe.sources[0].buffer.buffer
         base = between.size_tiles * between.tile_size * between.q_slots
-        self._read(pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer)
+        self._note_reads(
+            pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer
+        )
         for output in pipe.outputs:
-            self._unpacker(pipe, output)
+            self._add_unpacker(pipe, output)
 
     def to_dram(self, pipe: Simple) -> None:
         """Let packers' streams write to a queue."""
         for source in pipe.sources:
-            stream = _stream(source)
+            stream = _stream_of(source)
             stream.writes = stream.tracked = 1
             stream.join(pipe)
 
@@ -472,9 +476,9 @@ def _dram_place(buffer: BufferNode) -> tuple[int, ...]:
     return written.dram_chan, written.dram_sub_chan, written.dram_addr
 
 
-def _operand(pipe: Simple, node: Node) -> BufferNode:
-    """Return the operand that a pipe fills at a node. Raises RefusedError if it is none, or if no phase holds whole
-    inputs of the source."""
+def _checked_operand(pipe: Simple, node: Node) -> BufferNode:
+    """Return the kernel's operand that a pipe fills at a node. Raises RefusedError if it is none, or, unless the pipe
+    reads from DRAM or PCIe, if no phase holds whole inputs of the source."""
     operand = node.kernel_operand
     if operand is None:
         raise invalid_graph(f"pipe {pipe.pipe.id} does not end in a kernel's operand")
@@ -492,7 +496,7 @@ _READS = {
 }
 
 
-def _stream(node: Node) -> Draft:
+def _stream_of(node: Node) -> Draft:
     """Return the stream that brings the tiles of a node. Raises RefusedError if none does."""
     if not isinstance(node.stream, Draft):
         raise invalid_graph("a pipe reads tiles that no stream brings")
@@ -502,11 +506,11 @@ def _stream(node: Node) -> Draft:
 def _incoming(pipe: Simple) -> Draft:
     """Return the stream that brings the tiles of a pipe's first source, and note on it that it takes part in the pipe.
     Raises RefusedError if there is none."""
-    stream = _stream(pipe.sources[0])
+    stream = _stream_of(pipe.sources[0])
     stream.join(pipe)
     return stream
 
 
-def _fill(pipe: Simple, stream: Draft) -> None:
+def _bring_output(pipe: Simple, stream: Draft) -> None:
     """Let a stream bring the tiles of a pipe's first output."""
     pipe.outputs[0].stream = stream

@@ -190,19 +190,19 @@ LIMITS = {
 def as_yaml(routed: Routed, name: str, arch: str) -> str:
     """Return, as YAML text, the streams by core with their pipes, the use of each core's resources, and refusals.
     `name` is the pipe graph's. Equal results give equal text. Raises KeyError for an architecture without limits."""
-    lines = [f"graph: {_word(name)}", f"arch: {arch}", "refusals:" if routed.refusals else "refusals: []"]
+    lines = [f"graph: {_yaml_word(name)}", f"arch: {arch}", "refusals:" if routed.refusals else "refusals: []"]
     for refusal in routed.refusals:
-        lines += _refusal(refusal)
+        lines += _refusal_lines(refusal)
     lines.append("cores:" if routed.cores else "cores: []")
     for core in routed.cores:
-        lines += _core(core, arch)
+        lines += _core_lines(core, arch)
     return "\n".join(lines) + "\n"
 
 
-def _refusal(refusal: Refusal) -> Iterator[str]:
-    """Yield the lines of a refusal."""
+def _refusal_lines(refusal: Refusal) -> Iterator[str]:
+    """Yield the lines of YAML of a refusal."""
     yield f"  - what: {refusal.what}"
-    yield f"    message: {_word(refusal.message)}"
+    yield f"    message: {_yaml_word(refusal.message)}"
     if refusal.place is not None:
         yield f"    core: {list(refusal.place[:3])}"
     if refusal.number is not None:
@@ -210,12 +210,12 @@ def _refusal(refusal: Refusal) -> Iterator[str]:
         yield f"    limit: {refusal.limit}"
 
 
-def _core(core: CoreUse, arch: str) -> Iterator[str]:
-    """Yield the lines of a core: the use of its resources with their limits, and its streams."""
+def _core_lines(core: CoreUse, arch: str) -> Iterator[str]:
+    """Yield the lines of YAML of a core: the use of its resources with their limits, and its streams."""
     limits = LIMITS[arch]
     place = core.place
     yield f"  - {'ethernet' if place.ethernet else 'core'}: [{place.chip}, {place.row}, {place.column}]"
-    yield f"    ops: [{', '.join(map(_word, core.ops))}]"
+    yield f"    ops: [{', '.join(map(_yaml_word, core.ops))}]"
     if not place.ethernet:
         yield f"    extra_streams: {core.extra_streams}  # of {len(EXTRA_STREAMS)}"
         yield f"    multicast_streams: {core.multicast_streams}  # of {limits.multicast_streams}"
@@ -232,14 +232,14 @@ def _core(core: CoreUse, arch: str) -> Iterator[str]:
             yield f"    {key}: {size}"
     yield "    streams:"
     for stream in core.streams:
-        yield f"      {stream.id}: {{{', '.join(_stream(stream))}}}"
+        yield f"      {stream.id}: {{{', '.join(_stream_fields(stream))}}}"
 
 
-def _stream(stream: Stream) -> Iterator[str]:
-    """Yield the fields of a stream, without those that are 0 or empty."""
+def _stream_fields(stream: Stream) -> Iterator[str]:
+    """Yield `key: value` for the fields of a stream, without those that are 0 or empty."""
     yield f"kind: {stream.kind}"
     if stream.op:
-        yield f"op: {_word(stream.op)}"
+        yield f"op: {_yaml_word(stream.op)}"
     if stream.operand is not None:
         yield f"operand: {stream.operand}"
     yield f"pipes: [{_join_numbers(stream.pipes)}]"
@@ -258,8 +258,8 @@ def _join_numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _word(text: str) -> str:
-    """Return `text` as YAML reads it: names as they are, other text quoted, characters that cannot be printed
+def _yaml_word(text: str) -> str:
+    """Return `text` as a YAML scalar: names as they are, other text quoted, characters that cannot be printed
     escaped."""
     plain = text.replace("_", "").replace(".", "").replace("-", "")
     if plain.isalnum() and text[0].isalpha() and text.isascii() and text.lower() not in _NO_TEXT:

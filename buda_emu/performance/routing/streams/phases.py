@@ -32,12 +32,12 @@ def measure(nodes: Iterable[Node]) -> None:
 def _measure_in_order(order: Sequence[Node]) -> None:
     """Compute `tiles` from the roots on, and `subtree` from the leaves back."""
     for node in order:
-        node.tiles = _tiles(node)
+        node.tiles = _tiles_per_iteration(node)
     for node in reversed(order):
         if readers(node):
             node.subtree = lcm(*(reader.subtree for reader in readers(node)))
         else:
-            node.subtree = _granularity(node)
+            node.subtree = _tiles_freed_at_once(node)
 
 
 def readers(node: Node) -> list[Node]:
@@ -93,8 +93,8 @@ def _is_dram_input(node: Node) -> bool:
     return not node.virtual and node.input is None and node.buffer.dram_input
 
 
-def _granularity(node: Node) -> int:
-    """Return the tiles that a kernel clears at once if the node is its operand, else 1."""
+def _tiles_freed_at_once(node: Node) -> int:
+    """Return the tiles that a kernel frees at once if the node is its operand, else 1."""
     if node.virtual:
         operand = None
     else:
@@ -162,7 +162,7 @@ def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
     if tiles // TILES_A_PHASE <= PHASES_AN_ITERATION:
         return 1
     ideal = tiles // (TILES_A_PHASE * PHASES_AN_ITERATION)
-    at_once = lcm(*(_at_once(root, leaf) for leaf in leaves))
+    at_once = lcm(*(_iteration_unit(root, leaf) for leaf in leaves))
 
     if tiles % at_once:
         return tiles
@@ -182,17 +182,17 @@ def _divisors(number: int) -> set[int]:
     return {*low, *(number // divisor for divisor in low)}
 
 
-def _at_once(root: Node, leaf: Node) -> int:
-    """Return the tiles of which an iteration must be a multiple for a leaf: a piece of the source for a queue, else
-    what the kernel clears."""
+def _iteration_unit(root: Node, leaf: Node) -> int:
+    """Return the tiles of which an iteration must be a multiple for a leaf: for a queue a piece of the source, else
+    what the kernel frees at once."""
     if not leaf.virtual and leaf.buffer.in_dram:
         if not _is_intermediate(root):
             return max(1, root.buffer.buffer.scatter_gather_num_tiles)
         return 1
-    return _granularity(leaf)
+    return _tiles_freed_at_once(leaf)
 
 
-def _tiles(node: Node) -> int:
+def _tiles_per_iteration(node: Node) -> int:
     """Return the tiles that pass a node in one iteration; its sources must be measured."""
     pipe = node.input
     if pipe is None:
@@ -275,14 +275,14 @@ class Phases:
             self._make_flows(root)
         counted = set[Node]()
         for node in self._flows:
-            run_walk(self._paths(node, counted))
+            run_walk(self._count_paths(node, counted))
         for root in roots:
             run_walk(self._find_subgraphs(root))
         visits: dict[Node, int] = {}
         for root in roots:
             run_walk(self._find_leaves(root, visits, 0))
         for order in self._orders.values():
-            self._in_order(order)
+            self._schedule_turns(order)
         for order in self._orders.values():
             self._copy_to_neighbours(order)
 
@@ -304,13 +304,14 @@ class Phases:
                 self._flows[node_ahead] = Flow(node_ahead)
                 ahead += readers(node_ahead)
 
-    def _paths(self, node: Node, seen: set[Node]) -> Walk[int]:
-        """Return how often the part after `node` is walked: once for each set of inputs of unions before it."""
+    def _count_paths(self, node: Node, seen: set[Node]) -> Walk[int]:
+        """Set and return `paths` of a node: how often the part after it is walked, once for each set of inputs of
+        unions before it."""
         flow = self._flows[node]
         if node not in seen and node.input is not None:
             seen.add(node)
             for source in node.input.sources:
-                flow.paths = max(flow.paths, (yield self._paths(source, seen)))
+                flow.paths = max(flow.paths, (yield self._count_paths(source, seen)))
         return flow.paths
 
     def _find_subgraphs(self, node: Node) -> Walk[None]:
@@ -346,8 +347,9 @@ class Phases:
         for reader in behind:
             yield self._find_leaves(reader, visits, turn)
 
-    def _in_order(self, order: list[dict[Node, None]]) -> None:
-        """Compute the phases of one leaf of each turn; `_copy_to_neighbours` gives its neighbours the same."""
+    def _schedule_turns(self, order: list[dict[Node, None]]) -> None:
+        """Compute the phases of the first leaf of each turn; `_copy_to_neighbours` gives its neighbours the same.
+        `order` has the leaves of each turn."""
         begin = 0
         for group in order:
             if group:

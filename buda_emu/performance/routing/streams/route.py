@@ -70,31 +70,31 @@ class Core:
         if stream.kind == "packer" and stream.forks:
             for place, fork in enumerate(stream.forks):
                 if fork.id is None and not fork.deleted:
-                    self._number(fork, first=place == 0)
+                    self._give_id(fork, first=place == 0)
         elif stream.id is None:
-            self._number(stream)
+            self._give_id(stream)
 
-    def _number(self, stream: Draft, first: bool = True) -> None:
-        """Give a stream the id that its kind and core demand. `first` tells whether it is the first stream of its
-        buffer, which is the one that serves the operand."""
+    def _give_id(self, stream: Draft, first: bool = True) -> None:
+        """Give a stream the id that its kind and core demand, and count it. `first` tells whether it is the first
+        stream of its buffer, the one that serves the operand."""
         kind = stream.kind
         if kind == "packer_multicast" and not self.place.ethernet:
             self.multicasts += 1
             self._assign(stream, self.limits.multicast_streams - 1 - ((stream.operand or 16) - 16))
         elif kind in GATHERS:
             self.multicasts += 1
-            self._assign(stream, self._free(range(self._multicast_limit)))
+            self._assign(stream, self._first_free(range(self._multicast_limit)))
         elif _is_transfer(stream):
             self.transfers += 1
-            self._assign(stream, self._free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
+            self._assign(stream, self._first_free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
         elif self.place.ethernet:
             self.extra += 1
-            self._assign(stream, self._free(ETHERNET_EXTRA_STREAMS))
+            self._assign(stream, self._first_free(ETHERNET_EXTRA_STREAMS))
         elif stream.operand is not None and (first or kind == "intermediate"):
             self._assign(stream, self.limits.operand_streams[stream.operand])
         else:
             self.extra += 1
-            self._assign(stream, self._free(EXTRA_STREAMS))
+            self._assign(stream, self._first_free(EXTRA_STREAMS))
 
     @property
     def _multicast_limit(self) -> int:
@@ -103,8 +103,8 @@ class Core:
             return len(ETHERNET_MULTICAST_STREAMS)
         return self.limits.multicast_streams
 
-    def _free(self, ids: Iterable[int]) -> int:
-        """Return the first id that no stream of the core has, -1 if all are taken."""
+    def _first_free(self, ids: Iterable[int]) -> int:
+        """Return the first of `ids` that no stream of the core has, -1 if all are taken."""
         return next((id for id in ids if id not in self._ids), -1)
 
     def _assign(self, stream: Draft, id: int) -> None:
@@ -164,7 +164,7 @@ class Core:
         return CoreUse(
             place=self.place,
             ops=tuple(self.ops),
-            streams=tuple(sorted(map(_stream, self.streams), key=lambda stream: stream.id)),
+            streams=tuple(sorted(map(_finished_stream, self.streams), key=lambda stream: stream.id)),
             extra_streams=self.extra,
             multicast_streams=self.multicasts,
             kernel_inputs=self.inputs,
@@ -177,7 +177,7 @@ class Core:
         )
 
 
-def _stream(stream: Draft) -> Stream:
+def _finished_stream(stream: Draft) -> Stream:
     """Return the finished stream of a draft, with id -1 if none was left."""
     return Stream(
         id=-1 if stream.id is None else stream.id,
@@ -270,16 +270,16 @@ def _route_graph(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
     try:
         parts: list[Subgraph] = []
         for part in subgraphs(Connected(graph), limits):
-            refusals += _ncrisc(part)
+            refusals += _ncrisc_refusals(part)
             parts.append(part)
         _limit_gathers(parts, limits)
-        cores = _cores(parts, limits)
+        cores = _kernel_cores(parts, limits)
         for core in cores.values():
             refusals += core.short_of_kernel_operands()
         steps: Steps | None = {} if phases else None
-        streams = list(chain.from_iterable(_streams(part, steps) for part in parts))
+        streams = list(chain.from_iterable(_make_streams(part, steps) for part in parts))
         for stream in streams:
-            _on_a_core(stream.place, limits)
+            _check_stream_place(stream.place, limits)
         if steps is not None:
             count(steps, limits)
     except RefusedError as stopped:
@@ -287,15 +287,15 @@ def _route_graph(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
     return _allocate(streams, cores, limits, refusals)
 
 
-def _on_a_core(place: Place, limits: CoreLimits) -> None:
-    """Raise RefusedError for a place in NoC coordinates that is no Ethernet core."""
+def _check_stream_place(place: Place, limits: CoreLimits) -> None:
+    """Raise RefusedError for a stream's place in NoC coordinates that is no Ethernet core."""
     if place.ethernet and (place.row, place.column) not in limits.ethernet_cores:
         raise invalid_graph(
             f"a stream is on [{place.row}, {place.column}] of the NoC, which is neither a worker nor an Ethernet core"
         )
 
 
-def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
+def _ncrisc_refusals(part: Subgraph) -> Iterable[Refusal]:
     """Yield refusals for queues that the NCRISCs of the cores cannot serve; pipegen2 counts each subgraph by itself."""
     readers: Counter[Place] = Counter()
     writers: Counter[Place] = Counter()
@@ -357,21 +357,21 @@ def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
         follower = pipe.outputs[0].outputs[0]
         if follower.kind is Kind.MULTICAST and follower.place == pipe.place:
             continue
-        if pipe.place not in used_streams or used_streams[pipe.place] < _multicasts(pipe.place, limits):
+        if pipe.place not in used_streams or used_streams[pipe.place] < _gather_stream_count(pipe.place, limits):
             used_streams[pipe.place] += 1
         else:
             pipe.kind = Kind.DORMANT_RELAY
 
 
-def _multicasts(place: Place, limits: CoreLimits) -> int:
+def _gather_stream_count(place: Place, limits: CoreLimits) -> int:
     """Return the number of streams of a core that can gather or multicast."""
     if place.ethernet:
         return 4
     return limits.multicast_streams
 
 
-def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
-    """Return cores with the operands and blobs of their kernels."""
+def _kernel_cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
+    """Return, by place, the cores that have buffers, with the operands and blobs of their kernels counted."""
     cores: dict[Place, Core] = {}
     for part in parts:
         for node in part.nodes:
@@ -400,8 +400,9 @@ def _count_operands(core: Core, node: Node, buffer: BufferNode) -> None:
         core.ops[buffer.buffer.op] = None
 
 
-def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
-    """Return the streams of a subgraph, and add their phases to `steps` if it is given."""
+def _make_streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
+    """Make and return the streams of a subgraph, and add their phases to `steps` unless it is None. Raises RefusedError
+    for what pipegen2 does not accept."""
     measure(part.nodes)
     makers = Makers()
     pipes = _creation_order(part.pipes)
