@@ -38,7 +38,7 @@ class QueueBuffer:
 
 
 class QueueBuffers:
-    """Buffers of the queues that an epoch reads and writes."""
+    """Buffers of the queues that an epoch reads and writes: `make` makes those of a queue, `emit` yields them all."""
 
     def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Granularity]) -> None:
         self.epoch = epoch
@@ -57,8 +57,8 @@ class QueueBuffers:
         self._slots: dict[str, tuple[int, int]] = {}
 
     def make(self, queue: Queue) -> None:
-        """Make the buffers of a queue: one set, or for a queue in a prologue a set on the cores of each op that reads
-        it."""
+        """Make the buffers of a queue, in `made`: one set, or for a queue in a prologue a set on the cores of each op
+        that reads it, with ids of its own from the second on."""
         epoch = self.epoch
         name = queue.name
         producer = epoch.producer(queue)
@@ -67,7 +67,7 @@ class QueueBuffers:
         readers: list[str] = []
         if in_prologue:
             readers = [reader for reader in dict.fromkeys(epoch.readers.get(name, ())) if reader in epoch.ops]
-        fields = self._fields(queue, producer)
+        fields = self._common_fields(queue, producer)
         for number, reader in enumerate(readers or [""]):
             ids = self.ids[name]
             if number > 0:
@@ -86,8 +86,8 @@ class QueueBuffers:
                 )
 
     def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
-        """Yield the buffers as the pipe graph has them, except those of gradients' queues. `ports` has the DRAM port of
-        each buffer by its id, 0 if it is missing."""
+        """Yield the buffers as the pipe graph has them, except those of gradients' queues. `ports` has the DRAM port
+        (subchannel) of each buffer by its id; 0 for one that is missing there."""
         for buffer in self.made:
             if not buffer.emitted:
                 continue
@@ -99,25 +99,25 @@ class QueueBuffers:
                 row=core[0],
                 column=core[1],
                 dram_chan=place.channel,
-                dram_addr=self._address(buffer.queue, place, far),
+                dram_addr=self._device_address(buffer.queue, place, far),
                 dram_sub_chan=ports.get(buffer.id, 0),
                 **buffer.fields,
             )
 
     def pieces(self, queue: Queue) -> int:
-        """Return the number of pieces into which readers cut an entry of one buffer of a queue."""
+        """Return into how many pieces readers cut an entry (one input) of one buffer of a queue."""
         return self.slot(queue)[0] // self.cuts[queue.name].tiles
 
     def slot(self, queue: Queue) -> tuple[int, int]:
-        """Return how many tiles an entry has in one buffer, and the bytes of a tile; for a queue that is read as flat
-        rows, how many rows are fetched and the bytes of a row. Computed once for each queue."""
+        """Return (tiles of one buffer's part of an entry, bytes of a tile); for a queue that is read as flat rows,
+        (rows that are fetched, bytes of a row). Cached for each queue."""
         slot = self._slots.get(queue.name)
         if slot is None:
-            slot = self._slots[queue.name] = self._slot(queue)
+            slot = self._slots[queue.name] = self._compute_slot(queue)
         return slot
 
-    def _slot(self, queue: Queue) -> tuple[int, int]:
-        """Compute the result of `slot`."""
+    def _compute_slot(self, queue: Queue) -> tuple[int, int]:
+        """Compute the result of `slot`: tiles and bytes of a tile, or rows and bytes of a row."""
         blocking = queue.blocking
         reader = self.epoch.flat_reader(queue.name)
         if reader is not None:
@@ -132,8 +132,8 @@ class QueueBuffers:
         return blocking.tiles_per_core, tile_bytes(queue.df, *blocking.tile_dim, self.arch.alignment, headers)
 
     def _kept_fields(self, queue: Queue, op: Op) -> dict[str, Any]:
-        """Return the fields of a queue's buffer that `op` keeps in L1: whether it lies there as in DRAM, or as the op
-        reads it."""
+        """Return the fields that a queue's buffer has in addition if a prologue loads it into L1 for `op`: whether it
+        lies there as in DRAM, or in the order in which the op reads it."""
         edges = self.edges[op.name]
         as_read = edges.as_read.get(queue.name, False) or queue.name in edges.two_steps
         fields: dict[str, Any] = {"prefetch_type": POST_TM if as_read else PRE_TM}
@@ -141,9 +141,9 @@ class QueueBuffers:
             fields |= {"is_scatter": True, "replicate": 1}
         return fields
 
-    def _address(self, queue: Queue, place: DramPlace, far: int | None) -> int:
-        """Return the address of a queue's buffer as the device sees it: in its DRAM channel, in host memory, or behind
-        `far`, the window to another chip's DRAM if there is one."""
+    def _device_address(self, queue: Queue, place: DramPlace, far: int | None) -> int:
+        """Return the address of a queue's buffer as the device sees it: in its DRAM channel, in host memory, or at
+        `far`, the address of the window to another chip's DRAM (None if it needs none)."""
         if far is not None:
             return far + place.address % WINDOW_BYTES
         if queue.loc != "host":
@@ -152,7 +152,7 @@ class QueueBuffers:
             place.address + place.channel * HOST_CHANNEL_BYTES + (0 if self.arch.name == "grayskull" else HOST_OFFSET)
         )
 
-    def _fields(self, queue: Queue, producer: Op | None) -> dict[str, Any]:
+    def _common_fields(self, queue: Queue, producer: Op | None) -> dict[str, Any]:
         """Return the fields that all buffers of a queue share. `producer` is the op that feeds it, None for the
         host."""
         epoch = self.epoch
@@ -205,8 +205,8 @@ class QueueBuffers:
         return fields | self._flat_fields(queue)
 
     def _flat_fields(self, queue: Queue) -> dict[str, Any]:
-        """Return the fields of a queue from which an embedding takes rows or indices, or a tilizer flat data; {} for
-        any other queue."""
+        """Return the fields of a queue from which an embedding takes rows or indices, or a tilizer flat data; {} for a
+        queue of tiles."""
         blocking = queue.blocking
         tile = queue.blocking.tile_dim
         reader = self.epoch.flat_reader(queue.name)
@@ -238,9 +238,9 @@ class QueueBuffers:
 
 
 def core_that_keeps(queue: Queue, op: Op, row: int, column: int) -> Place:
-    """Return the core of an op that keeps the buffer at a row and column of a queue's grid. Buffers are dealt over the
-    op's grid again and again; those of a product's right operand begin at the last row, from where its columns are
-    multicast."""
+    """Return the core (row, column on the chip) of an op that keeps the buffer at a row and column of a queue's grid in
+    L1. Buffers are dealt over the op's grid, round after round; rows of a product's right operand from the last row up,
+    from where its columns are multicast."""
     rows, columns = op.blocking.grid_size
     row = row % rows
     column = column % columns
@@ -256,7 +256,7 @@ TILES: Final = 64
 
 
 class PaddingBuffers:
-    """Buffers of padding, for each operand and core that gathers it; made when a pipe first asks for one."""
+    """Buffers of padding, for each operand and core that gathers it; made when a pipe first asks `get` for one."""
 
     def __init__(
         self,
@@ -276,8 +276,9 @@ class PaddingBuffers:
         self._addresses: Mapping[tuple[str, float], int] | None = None
 
     def get(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
-        """Return the id of the buffer for padding of operand `index` that is gathered on `core` (chip, row and column),
-        and make it if it is new. Each further call lengthens a buffer in L1 by one piece."""
+        """Return the id of the buffer for padding of operand `index` that is gathered on `core` (chip, row, column),
+        and make it if it is new. A further call for the same buffer lengthens it by one piece, unless it is read from
+        DRAM while the epoch runs."""
         name = op.inputs[index]
         streams = name in self.epoch.netlist.queues and name not in self.epoch.prologue
         id = self._known.get((op.name, index, core))
@@ -302,16 +303,16 @@ class PaddingBuffers:
             is_padding=True,
             chip=core[0],
             scatter_gather_num_tiles=cut.tiles,
-            dram_addr=self._address(op, index),
+            dram_addr=self._padding_address(op, index),
             **fields,
         )
         return id
 
     def existing_id(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
-        """Return the id of a buffer that `get` made before. Raises KeyError if it did not."""
+        """Return the id of the buffer that `get` made for the same arguments. Raises KeyError if it did not."""
         return self._known[op.name, index, core]
 
-    def _address(self, op: Op, index: int) -> int:
+    def _padding_address(self, op: Op, index: int) -> int:
         """Return the DRAM address of the padding of operand `index`, by its format and value."""
         if self._addresses is None:
             self._addresses = padding_addresses(self.epoch.netlist)
@@ -338,7 +339,8 @@ class PaddingBuffers:
         }
 
     def _prologue_fields(self, op: Op, index: int, cut: Granularity, core: Place) -> dict[str, Any]:
-        """Return the fields of padding that is loaded into L1, as long as one piece of the cut of its source."""
+        """Return the fields of padding that is loaded into L1 of `core`: as long as one piece into which its source is
+        cut."""
         name = op.inputs[index]
         count = self.epoch.input_count
         tiles = count * cut.tiles
@@ -370,8 +372,8 @@ class PaddingBuffers:
 
 
 def padding_addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
-    """Return the DRAM address at which net2pipe puts the tiles of padding of each (format, value) that the netlist's
-    ops need, one after the other in the order of the ops."""
+    """Return the DRAM address of the tiles of padding for each (format, value) that the netlist's ops need; net2pipe
+    puts them one after the other in the order of the ops. {} if none is padded."""
     result: dict[tuple[str, float], int] = {}
     address = FIRST_ADDRESS
     for graph in netlist.graphs.values():
@@ -406,7 +408,7 @@ def pad_value(op: Op, index: int) -> float:
 
 
 class Buffers:
-    """Buffers of queues, ops, and padding, in the order in which net2pipe numbers them."""
+    """All buffers of an epoch: of queues, ops and padding, numbered in the order of net2pipe."""
 
     def __init__(self, epoch: Epoch, edges: Mapping[str, OpEdges], cuts: Mapping[str, Granularity]) -> None:
         self.epoch = epoch
@@ -430,8 +432,8 @@ class Buffers:
         }
 
     def bases(self, reader: str, source: str) -> list[int]:
-        """Return the ids of the buffers of a source that `reader` reads: core by core of an op, buffer by buffer of a
-        queue; for a queue in a prologue those that the reader keeps."""
+        """Return the ids of the buffers of op or queue `source` that `reader` reads: core by core of an op, buffer by
+        buffer of a queue; for a queue in a prologue those that lie on the reader's cores."""
         if source not in self.epoch.netlist.queues:
             return self.ops.outputs[source]
         if source in self.epoch.prologue:
@@ -439,7 +441,8 @@ class Buffers:
         return self.queues.ids[source]
 
     def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
-        """Yield all buffers. `ports` has the DRAM ports of queues' buffers, by id."""
+        """Yield all buffers as the pipe graph has them. `ports` has the DRAM ports (subchannels) of queues' buffers, by
+        id."""
         yield from self.ops.made.values()
         yield from self.queues.emit(ports)
         yield from self.padding.made.values()

@@ -40,17 +40,17 @@ _LOCAL: Final = "keep it on the chip of the op"
 
 
 def find_refusals(epoch: Epoch) -> Iterator[Refusal]:
-    """Yield the refusals of net2pipe for an epoch, as far as they follow from its ops and queues before pipes are made.
-    Raises UnsupportedError for a copy between chips, or an op that reads a result of another chip, of which no pipes
-    are made because no cluster description is given."""
+    """Yield the refusals of net2pipe for an epoch that follow from its ops and queues alone, before pipes are made.
+    Raises UnsupportedError for a copy between chips, or an op that reads a result of another chip, where pipes cannot
+    be made because no cluster description is given."""
     if nowhere := [*_off_cluster(epoch)] or [*_unlinked_chips(epoch)]:
         yield from nowhere
         return
-    yield from _without_channel(epoch)
-    yield from _without_core(epoch)
+    yield from _refuse_missing_channels(epoch)
+    yield from _refuse_missing_cores(epoch)
     if over_pcie(epoch.netlist):
-        yield from _ring(epoch)
-    yield from _unread(epoch)
+        yield from _refuse_broken_ring(epoch)
+    yield from _refuse_unread_operands(epoch)
     for op in epoch.ops.values():
         if is_ethernet(op):
             misplaced = [*_without_ethernet(epoch, op)]
@@ -74,8 +74,8 @@ def _without_ethernet(epoch: Epoch, op: Op) -> Iterator[Refusal]:
 
 
 def _input_refusals(epoch: Epoch, op: Op, index: int) -> Iterator[Refusal]:
-    """Yield the refusals of an operand that is not there, or on another chip. Raises UnsupportedError for an op's
-    result on another chip if no cluster description is given."""
+    """Yield the refusals of input `index` if its source is not there, or on a chip from which the op cannot read it.
+    Raises UnsupportedError for an op's result on another chip if no cluster description is given."""
     netlist = epoch.netlist
     name = op.inputs[index]
     if name not in netlist.queues and name not in epoch.ops:
@@ -102,7 +102,7 @@ def _input_refusals(epoch: Epoch, op: Op, index: int) -> Iterator[Refusal]:
 
 
 def _output_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
-    """Yield the refusals of queues on other chips that an op feeds."""
+    """Yield the refusals of the queues that an op feeds if they are on chips to which it cannot write."""
     for queue in epoch.fed.get(op.name, ()):
         if queue.loc != "host" and queue.target_device != chip_of_result(op):
             location = f"{queue.name} is on chip {queue.target_device}"
@@ -156,26 +156,26 @@ def _unlinked_chips(epoch: Epoch) -> Iterator[Refusal]:
         yield Refusal(rule="V367", what=message, hint="run the graph in its own epoch")
 
 
-def _unread(epoch: Epoch) -> Iterator[Refusal]:
-    """Yield refusals of operands that the kernel does not read."""
+def _refuse_unread_operands(epoch: Epoch) -> Iterator[Refusal]:
+    """Yield refusals of operands that no kernel reads."""
     for op in epoch.ops.values():
         fused = epoch.fused_use_of(op)
         for index in range(len(op.inputs)):
             if fused is not None:
                 unread = f"input{index}" not in fused.readers
             else:
-                unread = index > 0 and _reads_one(op)
+                unread = index > 0 and _reads_one_operand(op)
             if unread:
                 message = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
                 yield Refusal(rule="V361", what=message, hint="leave it out", op=op.name, input=index)
 
 
-def _reads_one(op: Op) -> bool:
-    """Return whether the op reads one operand: a reduce, or flat data without an index (a tilizer)."""
+def _reads_one_operand(op: Op) -> bool:
+    """Return whether the op reads only its first operand: a reduce, or flat data without an index (a tilizer)."""
     return op.has("reduces") or (op.has("reads flat data") and not op.has("row-wise index"))
 
 
-def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
+def _refuse_missing_channels(epoch: Epoch) -> Iterator[Refusal]:
     """Yield refusals of queues in DRAM channels that the chip does not have (NETLIST 2.1), of which `check` without
     `--strict` only warns."""
     arch = epoch.netlist.arch
@@ -192,8 +192,9 @@ def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
             yield Refusal(rule="V151", what=message, hint="use one of these channels", op=queue.name)
 
 
-def _without_core(epoch: Epoch) -> Iterator[Refusal]:
-    """Yield refusals of ops beyond the worker cores (NETLIST 2.1), of which `check` without `--strict` only warns."""
+def _refuse_missing_cores(epoch: Epoch) -> Iterator[Refusal]:
+    """Yield refusals of ops that reach beyond the chip's worker cores (NETLIST 2.1), of which `check` without
+    `--strict` only warns."""
     arch = epoch.netlist.arch
     for op in epoch.ops.values():
         if is_ethernet(op):
@@ -204,9 +205,9 @@ def _without_core(epoch: Epoch) -> Iterator[Refusal]:
             yield Refusal(rule="V150", what=f"{message} {[size - 1 for size in arch.grid]}", op=op.name)
 
 
-def _ring(epoch: Epoch) -> Iterator[Refusal]:
-    """Yield refusals of an epoch of chips that reach each other over PCIe: for numbers of chips with a gap, and for an
-    epoch without ops."""
+def _refuse_broken_ring(epoch: Epoch) -> Iterator[Refusal]:
+    """Yield refusals of an epoch whose chips reach each other over PCIe, in a ring by their numbers: if numbers are
+    left out, and if the epoch has no ops."""
     used = chips(epoch.netlist)
     if used[-1] - used[0] >= len(used):
         message = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
@@ -216,8 +217,8 @@ def _ring(epoch: Epoch) -> Iterator[Refusal]:
 
 
 def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
-    """Yield refusals of pipes that read a queue over Ethernet and gather or multicast, where no cluster is given: such
-    a pipe transfers whole buffers of DRAM one by one, each to one core."""
+    """Yield refusals of pipes (`drafts`) that read a queue on another chip over Ethernet and gather or multicast, where
+    no cluster is given: then a pipe can only transfer whole buffers of DRAM, each to one core."""
     if over_pcie(epoch.netlist) or epoch.links is not None:
         return
     for draft in drafts:
@@ -233,8 +234,8 @@ def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
 
 def _check_reach(epoch: Epoch, op: Op, chip: int, location: str, index: int = -1) -> Iterator[Refusal]:
     """Yield a refusal if an op cannot reach `chip`: over PCIe if it is no neighbour in the ring, over Ethernet without
-    a cluster if the chip runs no graph of the epoch. `location` says what lies there; `index` is the op's input, -1 for
-    its result."""
+    a cluster if it runs no graph of the epoch. `location` is the message's words for what lies there; `index` is the
+    op's input, -1 for its result."""
     netlist = epoch.netlist
     if over_pcie(netlist):
         if is_after(netlist, op.target_device, chip) is None:
@@ -253,7 +254,7 @@ MOST_TILES: Final = 1 << 23
 
 @dataclass(slots=True)
 class Built:
-    """An epoch with its graph, or with its refusals."""
+    """An epoch with its pipe graph, or with its refusals; `graph` is None then."""
 
     epoch: Epoch
     graph: PipeGraph | None
@@ -266,7 +267,8 @@ class Built:
 
 @dataclass(slots=True)
 class Plan:
-    """The input of buffers and pipes: edges of ops and of queues, and the pieces of every source."""
+    """The input of buffers and pipes: the edges (tile mappings) of ops and of queues, and into which pieces every
+    source is cut."""
 
     edges: dict[str, OpEdges] = field(default_factory=dict[str, OpEdges])
     queue_edges: dict[str, EdgeMap] = field(default_factory=dict[str, EdgeMap])
@@ -274,14 +276,14 @@ class Plan:
 
 
 def build(epoch: Epoch) -> Built:
-    """Return the pipe graph of an epoch, or its refusals. Raises UnsupportedError for tiles that go from chip to chip
-    without a known way, and for too many tiles."""
+    """Return the pipe graph of an epoch, or the refusals of the first check that fails. Raises UnsupportedError for
+    tiles that go from chip to chip on an unknown way, and for too many tiles."""
     with no_collections():
-        return _build(epoch)
+        return _run_steps(epoch)
 
 
-def _build(epoch: Epoch) -> Built:
-    """Do the work of `build`: stop at the first of the steps that yields refusals."""
+def _run_steps(epoch: Epoch) -> Built:
+    """Do the work of `build`: stop at the first of its steps that yields refusals."""
     refusals = [*execution_refusals(epoch), *find_refusals(epoch)]
     if refusals:
         return Built(epoch, None, refusals)
@@ -296,7 +298,7 @@ def _build(epoch: Epoch) -> Built:
 
 def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     """Return the edges of an epoch's ops and queues, and the pieces of every source. Refusals are added to `refusals`;
-    their edges are missing then, and so are all pieces. Raises UnsupportedError for too many tiles."""
+    the plan then lacks the edges of refused ops and all pieces. Raises UnsupportedError for too many tiles."""
     plan = Plan()
     tiles = 0
     count = epoch.input_count
@@ -337,7 +339,7 @@ def execution_refusals(epoch: Epoch) -> Iterator[Refusal]:
 
 
 def _cut_sources(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
-    """Add to the plan the pieces of every op's result and of every queue. Refusals are added to `refusals`."""
+    """Set `cuts` of the plan: the pieces of every op's result and of every queue. Refusals are added to `refusals`."""
     for op in epoch.ops.values():
         try:
             plan.cuts[op.name] = op_cut(epoch, op, plan.edges, plan.queue_edges)
@@ -349,8 +351,8 @@ def _cut_sources(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
 
 
 def _make_graph(epoch: Epoch, plan: Plan) -> Built:
-    """Make the buffers and pipes of a plan, count what they take of each core, lay them over links and NoCs, and return
-    the graph, or the refusals. Raises RefusedError for pipes that cannot be made."""
+    """Make the buffers and pipes of a plan, count what they take of each core, route them over links and NoCs, and
+    return the graph, or the refusals. Raises RefusedError for pipes that cannot be made."""
     queues = epoch.netlist.queues
     buffers = Buffers(epoch, plan.edges, plan.cuts)
     pipes = PipeMaker(epoch=epoch, edges=plan.edges, queue_edges=plan.queue_edges, cuts=plan.cuts, buffers=buffers)
@@ -365,7 +367,7 @@ def _make_graph(epoch: Epoch, plan: Plan) -> Built:
         return Built(epoch, None, refusals, use)
     hops: dict[int, Hop] = {}
     if epoch.links is not None:
-        hops = _over_links(
+        hops = _route_over_links(
             epoch.links,
             Account(epoch=epoch, buffers=buffers, cuts=plan.cuts, counter=counter, drafts=pipes.made),
             pipes,
@@ -383,9 +385,10 @@ def _make_graph(epoch: Epoch, plan: Plan) -> Built:
     return Built(epoch=epoch, graph=graph, refusals=[], use=use, edges=plan.edges)
 
 
-def _over_links(links: Links, account: Account, pipes: PipeMaker) -> dict[int, Hop]:
-    """Lay the pipes that cross chips over links, and return the relays by their ids. `pipes` has the resulting pipes
-    after that. Raises RefusedError if there is no way or no room."""
+def _route_over_links(links: Links, account: Account, pipes: PipeMaker) -> dict[int, Hop]:
+    """Route the pipes that cross chips over links: replace `pipes.made` by the resulting pipes, note the cores of the
+    new relays in the account's buffers, and return the relays by their ids. Raises RefusedError if there is no way or
+    no room."""
     hops = Hops(links, account, pipes.made)
     hops.lay()
     pipes.made = list(hops.drafts.values())

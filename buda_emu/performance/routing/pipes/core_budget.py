@@ -65,8 +65,8 @@ class CoreBudget:
         return self.most_bytes - self.bytes
 
     def takes(self, needs: PipeNeeds, wide: int, relay: int = -1) -> bool:
-        """Return whether a pipe with these needs can be carried out here. `wide` is the number of pipes that may spread
-        their gathers over several streams; `relay` is the bytes of a relay beside the pipe, -1 if there is none."""
+        """Return whether a pipe with these needs fits on this core. `wide` is how many of a core's pipes may spread
+        their gathers over several streams; `relay` is the bytes of a relay that the pipe needs besides, -1 for none."""
         use = self.use
         spread = needs.spread
         if spread > 1 and use.busy_pipes >= wide:
@@ -84,13 +84,12 @@ class CoreBudget:
         )
 
     def takes_relay(self, tile_bytes: int, multicasts: int, outputs: int, inputs: int, stored: int) -> bool:
-        """Return whether there is room for a relay of one tile. `outputs` pipes read it, `multicasts` of them
-        multicast; `inputs` tells whether it is filled from DRAM (0 if not), and `stored` is the number of readers that
-        write to DRAM."""
+        """Return whether there is room for a relay of one tile of this size. `outputs` pipes read it, of which
+        `multicasts` multicast and `stored` write to DRAM; `inputs` is 1 if it is filled from DRAM, else 0."""
         use = self.use
         fits = use.multicasts + multicasts <= MULTICASTS and use.extra + multicasts <= len(EXTRA_STREAMS)
         return (
-            self.bytes + tile_bytes + self._headers(tile_bytes) <= self.most_bytes
+            self.bytes + tile_bytes + self._added_headers(tile_bytes) <= self.most_bytes
             and self.relays < RELAYS
             and (not multicasts or fits)
             and (not inputs or use.dram_inputs < DRAM_INPUTS)
@@ -99,8 +98,8 @@ class CoreBudget:
         )
 
     def takes_transfer(self, tile_bytes: int, *, from_dram: bool, to_dram: bool) -> bool:
-        """Return whether one more relay can send or receive on this Ethernet core. `from_dram` and `to_dram` tell
-        whether it is filled from DRAM, or emptied into it."""
+        """Return whether one more relay of one tile can send or receive between chips on this Ethernet core.
+        `from_dram` and `to_dram` tell whether the relay is filled from DRAM, or emptied into it."""
         return self.takes_relay(tile_bytes, 0, 1, from_dram, to_dram) and self.can_transfer()
 
     def can_transfer(self) -> bool:
@@ -116,24 +115,25 @@ class CoreBudget:
         return self.use.dram_outputs + to_dram <= DRAM_OUTPUTS
 
     def put(self, tile_bytes: int, tiles: int = 1) -> int:
-        """Add a relay of some tiles, and return its number on the core."""
-        self.bytes += tiles * tile_bytes + self._headers(tile_bytes)
+        """Take the room of a relay of `tiles` tiles, whether there is enough or not, and return its number on the core,
+        from 0."""
+        self.bytes += tiles * tile_bytes + self._added_headers(tile_bytes)
         self.sizes.add(tile_bytes)
         self.relays += 1
         self.buffers += 1
         return self.relays - 1
 
-    def _headers(self, tile_bytes: int) -> int:
-        """Return the bytes of tile headers that tiles of this size add to a core: 0 for a size that it has, and for its
-        first."""
+    def _added_headers(self, tile_bytes: int) -> int:
+        """Return the bytes of tile headers that tiles of this size add to a core: 0 for a size that it has already, and
+        for its first."""
         if self.sizes and tile_bytes not in self.sizes:
             return TILE_HEADERS
         return 0
 
 
 def choose_core(budgets: Collection[tuple[Core, CoreBudget]]) -> Core | None:
-    """Return the core for a relay that may stand anywhere: the first one without an op whose extra streams are all
-    free, else the first one without an op, else the first. `budgets` has the cores with room for it; None if there are
+    """Return the core for a relay that may stand anywhere, of those in `budgets`, which have room for it: the first
+    without an op whose extra streams are all free, else the first without an op, else the first; None if there are
     none."""
     idle = [core for core, budget in budgets if not budget.has_op]
     free = [core for core, budget in budgets if not budget.has_op and budget.use.extra <= 0]
@@ -151,8 +151,8 @@ MOST_DOUBLED: Final = 100 << 10
 
 
 class Account:
-    """The budgets of all cores, and the connections of buffers and pipes. `readers` has the pipes that read each
-    buffer."""
+    """The budgets of all cores, and the connections of buffers and pipes, while pipes are laid over links. `readers`
+    has the ids of the pipes that read each buffer."""
 
     def __init__(
         self, epoch: Epoch, buffers: Buffers, cuts: Mapping[str, Granularity], counter: Counter, drafts: Iterable[Draft]
@@ -172,7 +172,7 @@ class Account:
         self._queues: dict[int, Queue] = {
             queue_buffer.id: queue_buffer.queue for queue_buffer in buffers.queues.made if queue_buffer.core is None
         }
-        self._buffers()
+        self._count_buffers()
         for draft in drafts:
             self.connect(draft)
             if not draft.link:
@@ -180,8 +180,8 @@ class Account:
                     self.budget(core).bytes += self.held_bytes(draft)
 
     def budget(self, core: Core) -> CoreBudget:
-        """Return the budget of a core, made at the first call; a worker core's begins with the use that its pipes have
-        been counted with."""
+        """Return the budget of a core. It is made at the first call; a worker core's begins with the streams and DRAM
+        accesses that the counter has counted there."""
         budget = self.budgets.get(core)
         if budget is None:
             worker = core.channel < 0
@@ -204,13 +204,13 @@ class Account:
 
     # Buffers
 
-    def _buffers(self) -> None:
+    def _count_buffers(self) -> None:
         """Count the buffers of ops and of prologues on their cores, and note the chip of every queue's buffer."""
         self._tile_sizes = self._sizes_of_tiles()
         results = self._count_op_buffers()
         for op in self.epoch.ops.values():
             if is_ethernet(op):
-                self._relays_of(op.name)
+                self._count_copy_relays(op.name)
                 continue
             for id in self.buffers.ops.outputs[op.name]:
                 core = self._set_core(id, Core(op.target_device, *self.buffers.core[id]))
@@ -226,7 +226,7 @@ class Account:
             self.chips.setdefault(queue_buffer.id, queue_buffer.queue.target_device)
 
     def _sizes_of_tiles(self) -> set[int]:
-        """Return the bytes of tiles in the epoch if there are several sizes; none for a single one, which needs no
+        """Return the different sizes of tiles in the epoch, in bytes; an empty set if there is only one, which needs no
         further headers."""
         alignment = self.epoch.netlist.arch.alignment
         sizes: set[int] = set()
@@ -239,8 +239,9 @@ class Account:
         return set()
 
     def _count_op_buffers(self) -> dict[Core, list[int]]:
-        """Count operands on their cores, and return the bytes of each result and intermediate buffer by worker core.
-        Copies that arrive on an Ethernet core count with `arrived_bytes`."""
+        """Count the buffers of ops on their cores: operands with their bytes, results not yet; return the bytes of each
+        result and intermediate buffer by worker core. Copies that arrive on an Ethernet core count with
+        `arrived_bytes`."""
         results = dict[Core, list[int]]()
         arrived = dict[Core, list[int]]()
         for id, buffer in self.buffers.ops.made.items():
@@ -260,8 +261,8 @@ class Account:
             self.budget(core).bytes += arrived_bytes(sizes)
         return results
 
-    def _relays_of(self, name: str) -> None:
-        """Count the relays of a copy between chips, given its name, on the Ethernet cores that send it."""
+    def _count_copy_relays(self, name: str) -> None:
+        """Count the relays of the copy between chips `name` on the Ethernet cores that send it."""
         op = self.epoch.ops[name]
         for cell, id in enumerate(self.buffers.ops.relays[name]):
             end = sends_from(self.epoch, op, cell)
@@ -272,7 +273,7 @@ class Account:
             budget.buffers += 1
 
     def _set_core(self, id: int, core: Core) -> Core:
-        """Note core and chip of a buffer, and return the core."""
+        """Note the core, and so the chip, of a buffer, and return the core."""
         self.cores[id] = core
         self.chips[id] = core.chip
         return core
@@ -298,31 +299,31 @@ class Account:
     # Pipes
 
     def connect(self, draft: Draft) -> None:
-        """Add a pipe as reader of its inputs, and count its transfer if it crosses chips."""
+        """Add a pipe to the readers of its inputs, and count its transfer between chips, if it is one."""
         for id in draft.inputs:
             self.readers.setdefault(base_of(id), set()).add(draft.id)
-        self._transfers(draft, 1)
+        self._count_transfers(draft, 1)
 
     def disconnect(self, draft: Draft) -> None:
-        """Undo `connect`, and `carry` for each of its turns."""
+        """Undo `connect` of a pipe, and `carry` of each of its turns."""
         for turn in range(len(draft.cores)):
             self.carry(draft, turn, -1)
-        self._transfers(draft, -1)
+        self._count_transfers(draft, -1)
         for id in {base_of(buffer_id) for buffer_id in draft.inputs}:
             self.readers[id].discard(draft.id)
 
     def carry(self, draft: Draft, turn: int = 0, sign: int = 1) -> None:
-        """Count one turn of a pipe on its core, or, with `sign` -1, take it from the count. A turn is one set of
-        outputs of those that the pipe serves one after the other."""
+        """Count the needs of one turn of a pipe on its core, or, with `sign` -1, take them from the count. A turn is
+        one set of outputs of those that the pipe serves one after the other."""
         core = self.cores_of(draft)[turn]
         needs = self.needs_of(draft)
-        self._count(core, (draft.id, draft.outputs[turn]), needs, len(draft.inputs), sign)
+        self._count_needs(core, (draft.id, draft.outputs[turn]), needs, len(draft.inputs), sign)
 
-    def _count(
+    def _count_needs(
         self, core: Core, segment: tuple[int, tuple[int, ...]], needs: PipeNeeds, inputs: int, sign: int
     ) -> None:
-        """Count, or with `sign` -1 take back, the needs of a turn on a core. `segment` is the pipe's id with the turn's
-        outputs; `inputs` is the number of the pipe's inputs."""
+        """Count, or with `sign` -1 take back, the needs of a turn of a pipe on a core. `segment` is (the pipe's id, the
+        turn's outputs); `inputs` is the number of the pipe's inputs."""
         budget = self.budget(core)
         use = budget.use
         use.dram_inputs += sign * needs.from_dram
@@ -336,9 +337,9 @@ class Account:
         if needs.from_dram and (not needs.held if sign > 0 else not needs.gathers):
             use.extra += sign
 
-    def _transfers(self, draft: Draft, sign: int) -> None:
-        """Count, or with `sign` -1 take back, the ends of a pipe that crosses chips, as far as they are on Ethernet
-        cores."""
+    def _count_transfers(self, draft: Draft, sign: int) -> None:
+        """Count, or with `sign` -1 take back, the transfers of a pipe between chips at its ends on Ethernet cores;
+        nothing for a pipe within a chip."""
         if not self.crosses(draft):
             return
         ends = {base_of(buffer_id) for buffer_id in chain(draft.inputs, *draft.outputs)}
@@ -346,12 +347,12 @@ class Account:
             self.budget(core).transfers += sign
 
     def crosses(self, draft: Draft) -> bool:
-        """Return whether a pipe sends tiles to a chip from which it reads none."""
+        """Return whether a pipe sends tiles to a chip on which none of its inputs lie."""
         source_chips = {self.chip_of(id) for id in draft.inputs}
         return any(self.chip_of(id) not in source_chips for id in chain.from_iterable(draft.outputs))
 
     def chip_of(self, id: int) -> int:
-        """Return the chip on which a buffer is."""
+        """Return the chip of a buffer, given its id or that of a piece. Raises KeyError for an unknown one."""
         base = base_of(id)
         chip = self.chips.get(base)
         if chip is None:
@@ -365,7 +366,7 @@ class Account:
         return [Core(*place, draft.channel) for place in draft.cores]
 
     def needs_of(self, draft: Draft) -> PipeNeeds:
-        """Return the needs of a pipe on each of its cores; none for a pipe that is a link."""
+        """Return the needs of a pipe on each of its cores; none for a pipe that is a transfer over a link."""
         if draft.link:
             return PipeNeeds()
         to_dram = self.queue_of(draft.outputs[0][0]) is not None
@@ -389,7 +390,8 @@ class Account:
         )
 
     def held_bytes(self, draft: Draft) -> int:
-        """Return the bytes of its inputs that a pipe holds on its core, beside the buffers that it fills."""
+        """Return the bytes of L1 that a pipe holds of its inputs on its core, beside the buffers that it fills; 0 for a
+        pipe of several turns, from a prologue, or over a link."""
         in_prologue = draft.source in self.epoch.prologue
         if len(draft.outputs) > 1 or in_prologue or draft.link:
             return 0
@@ -414,8 +416,8 @@ class Account:
         return len(draft.inputs) == 1 or len(places) == 1
 
     def tile_of(self, id: int) -> int:
-        """Return the bytes of a tile of a buffer of an op, of a queue in DRAM, or of a relay, by the buffer's id or
-        that of a piece."""
+        """Return the bytes of a tile of a buffer (of an op, of a queue in DRAM, or of a relay), given its id or that of
+        a piece. Raises KeyError for an unknown one."""
         base = base_of(id)
         buffer: Buffer | None = self.buffers.ops.made.get(base)
         if buffer is not None:

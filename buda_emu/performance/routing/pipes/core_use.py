@@ -33,7 +33,7 @@ Segment = tuple[int, tuple[int, ...]]
 
 @dataclass(slots=True)
 class CoreUse:
-    """The streams and DRAM accesses that one worker core is asked for."""
+    """The streams and DRAM accesses that pipes need on one worker core."""
 
     extra: int = 0
     dram_inputs: int = 0
@@ -50,9 +50,9 @@ class CoreUse:
         return len(self._gathers.keys() | self._multicast.keys())
 
     def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:
-        """Add a turn of a pipe that gathers or multicasts here (`segment`: its id and the outputs of the turn), and
-        return whether its gather takes more streams; the same turn counts once. `inputs` is the number of buffers'
-        places that are gathered; `wide` is the number of pipes that may spread their gathers over several streams."""
+        """Count a turn of a pipe that gathers or multicasts here, and return whether gathers now take more streams; the
+        same turn counts once. `segment` is (the pipe's id, the turn's outputs); `inputs` is the number of inputs that
+        are gathered; `wide` is how many pipes may spread their gathers over several streams."""
         self._times[segment] = self._times.get(segment, 0) + 1
         if self._times[segment] > 1:
             return False
@@ -62,13 +62,13 @@ class CoreUse:
             self._multicast[segment] = None
             self.multicasts += 1
         before = self._gather_streams
-        self._gather_streams = self._count(wide)
+        self._gather_streams = self._count_gather_streams(wide)
         self.extra += self._gather_streams - before
         return self._gather_streams > before
 
     def remove(self, segment: Segment, *, wide: int) -> None:
-        """Undo `add` of a segment. A pipe that only multicasts is counted as gone only if as many pipes as possible are
-        here: so does net2pipe."""
+        """Undo `add` of a segment. As in net2pipe, a turn that multicasts but does not gather is only taken off the
+        count of multicasts if the core has as many as it can."""
         self._times[segment] -= 1
         if self._times[segment]:
             return
@@ -79,12 +79,12 @@ class CoreUse:
             del self._multicast[segment]
             self.multicasts -= gathers or full
         before = self._gather_streams
-        self._gather_streams = self._count(wide)
+        self._gather_streams = self._count_gather_streams(wide)
         self.extra += self._gather_streams - before
 
-    def _count(self, wide: int) -> int:
-        """Return the streams that all gathers here take: one each, and for `wide` pipes at most as many as a gather has
-        inputs, up to GATHER_STREAMS. Pipes that only multicast take of that number first."""
+    def _count_gather_streams(self, wide: int) -> int:
+        """Return the streams that all gathers here take: one each; those of the first `wide` pipes as many as they have
+        inputs, up to GATHER_STREAMS. Pipes that only multicast count among these first."""
         alone = sum(segment not in self._gathers for segment in self._multicast)
         both_count = min(len(self._multicast) - alone, max(0, wide - alone))
         pipes = alone + both_count
@@ -105,7 +105,7 @@ class CoreUse:
 
 
 def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
-    """Yield refusals of worker cores that are asked for more than they have. `use` has what pipes take of each."""
+    """Yield refusals of worker cores on which pipes need more than there is. `use` has what they need of each core."""
     ops: dict[ChipCore, str] = {}
     for op in buffers.epoch.ops.values():
         for id in buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
@@ -135,7 +135,7 @@ _FEWER_QUEUES: Final = (
 
 
 class Counter:
-    """Counts the use of each worker core that is asked for anything."""
+    """Counts, in `use`, what pipes need of each worker core, as net2pipe does."""
 
     def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
         self.epoch = epoch
@@ -150,25 +150,25 @@ class Counter:
         self.drafts = {draft.id: draft for draft in pipes.made}
 
     def at(self, core: ChipCore) -> CoreUse:
-        """Return the use of a worker core so far, which later counts change."""
+        """Return the use of a worker core so far, empty at the first call; later counts change the same object."""
         return self.use.setdefault(core, CoreUse())
 
-    def _at(self, op: Op, id: int) -> CoreUse:
+    def _at_buffer(self, op: Op, id: int) -> CoreUse:
         """Return the use of the core on which a buffer of an op lies, given the buffer's id."""
         return self.at((op.target_device, *self.buffers.core[id]))
 
     def count_use(self) -> dict[ChipCore, CoreUse]:
-        """Count what all pipes that were made take of their cores, and return the use of each."""
+        """Count what all pipes that were made need of their cores, and return the use of each."""
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
-            self._pipe(draft)
+            self._count_pipe(draft)
             for base in draft.bases:
                 readers.setdefault(base, set()).add(draft.id)
-        self._forks(readers)
+        self._count_forks(readers)
         self._count_prologues(readers)
         return self.use
 
-    def _pipe(self, draft: Draft) -> None:
+    def _count_pipe(self, draft: Draft) -> None:
         """Count the gathers, multicasts and DRAM accesses of one pipe on the worker cores that carry it out."""
         if draft.link:
             return
@@ -211,9 +211,9 @@ class Counter:
         return not self._cycles_through_buffer(draft, cut.tiles if draft.steps != 2 else 0)
 
     def _cycles_through_buffer(self, draft: Draft, step: int) -> bool:
-        """Return whether a pipe reads one buffer in order and over and over, each piece once or several times, so that
-        it needs no stream to jump. `step` is the tiles of a piece of a queue; the pieces of an op's buffer are known
-        from the buffer."""
+        """Return whether a pipe reads the pieces of one buffer in order, once or over and over, each once or several
+        times in a row, so that it needs no stream to jump. `step` is the tiles of a piece of a queue; an op's buffer
+        states its own."""
         first = draft.inputs[0]
         base = base_of(first)
         if first in self.buffers.padding.made:
@@ -235,22 +235,22 @@ class Counter:
             last = buffer_id
         return True
 
-    def _forks(self, readers: Mapping[int, set[int]]) -> None:
-        """Count the extra streams of results that several pipes read, and of chunks. `readers` has the pipes that read
-        each buffer."""
+    def _count_forks(self, readers: Mapping[int, set[int]]) -> None:
+        """Count the extra streams of results, and of chunks, that several pipes read. `readers` has the ids of the
+        pipes that read each buffer."""
         for op in self.epoch.ops.values():
             for id in self.buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
-                self._fork(op, id, readers)
+                self._count_fork(op, id, readers)
         for (name, *_), id in self.buffers.ops.chunks.items():
             op = self.epoch.ops[name]
-            self._at(op, id).extra += 1
-            self._fork(op, id, readers)
+            self._at_buffer(op, id).extra += 1
+            self._count_fork(op, id, readers)
 
-    def _fork(self, op: Op, id: int, readers: Mapping[int, set[int]]) -> None:
-        """Count an extra stream for every pipe but the first that reads a buffer of an op, given the buffer's id."""
+    def _count_fork(self, op: Op, id: int, readers: Mapping[int, set[int]]) -> None:
+        """Count an extra stream for every pipe but the first that reads the buffer `id` of an op."""
         count = len(readers.get(id, ()))
         if count > 1:
-            self._at(op, id).extra += count - 1
+            self._at_buffer(op, id).extra += count - 1
 
     def _count_prologues(self, readers: Mapping[int, set[int]]) -> None:
         """Count an extra stream for each queue's buffer that L1 keeps as it lies in DRAM, and, if several pipes read
@@ -264,14 +264,14 @@ class Counter:
             if op is None or edges is None or edges.as_read.get(name, False):
                 continue
             for id in ids:
-                use = self._at(op, id)
+                use = self._at_buffer(op, id)
                 pipes: Iterable[int] = readers.get(id, ())
                 use.extra += 1
                 if len(readers.get(id, ())) > 1:
-                    use.extra += sum(not self._busy(pipe_id) for pipe_id in pipes)
+                    use.extra += sum(not self._gathers_or_multicasts(pipe_id) for pipe_id in pipes)
 
-    def _busy(self, pipe: int) -> bool:
-        """Return whether a pipe, given its id, gathers or multicasts, and so has streams beyond those of operands."""
+    def _gathers_or_multicasts(self, pipe: int) -> bool:
+        """Return whether a pipe, given its id, gathers or multicasts, and so has streams of its own."""
         draft = self.drafts[pipe]
         multicasts = len(draft.outputs[0]) > 1 or (draft.scattered and not self.from_one_core(draft))
         return self.gathers[pipe] or multicasts
@@ -300,8 +300,8 @@ def find_warnings(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusa
 
 def _warn_of_receivers(op: Op, readers: Sequence[tuple[Op, EdgeMap, int]]) -> Iterator[Refusal]:
     """Yield the refusal V357 if a core of an op sends to more receivers than recommended."""
-    if sum(_dests(edge) for _, edge, _ in readers) > FORKS:
-        yield from _above(op, "V357", [_forks(edge) for _, edge, _ in readers], FORKS, _FORKED)
+    if sum(_receiver_count(edge) for _, edge, _ in readers) > FORKS:
+        yield from _refuse_above(op, "V357", [_receivers_by_core(edge) for _, edge, _ in readers], FORKS, _FORKED)
 
 
 def _warn_of_phases(
@@ -313,7 +313,7 @@ def _warn_of_phases(
     if sum(2 * edge.tiles for edge in (*from_ops, *(edge for _, edge, _ in readers))) > PHASES:
         received = [_times(2, _count_source_changes(edge)) for edge in from_ops]
         sent = [_count_sends(op, epoch, reader, edge, index) for reader, edge, index in readers]
-        yield from _above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
+        yield from _refuse_above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
 
 
 def _warn_of_dram_reads(epoch: Epoch, op: Op, edges: OpEdges) -> Iterator[Refusal]:
@@ -321,7 +321,7 @@ def _warn_of_dram_reads(epoch: Epoch, op: Op, edges: OpEdges) -> Iterator[Refusa
     from_queues = [(edges.maps[index], index) for index, name in enumerate(op.inputs) if name in epoch.netlist.queues]
     if sum(edge.tiles for edge, _ in from_queues) > DRAM_READS:
         places_read = [_places_read(edge, _clear_tiles(epoch, op, index)) for edge, index in from_queues]
-        yield from _above(op, "V360", places_read, DRAM_READS, _MANY_PLACES)
+        yield from _refuse_above(op, "V360", places_read, DRAM_READS, _MANY_PLACES)
 
 
 _FORKED: Final = "core {} of it sends to {} readers, net2pipe recommends no more than {}"
@@ -329,11 +329,11 @@ _MANY_PHASES: Final = "what core {} of it receives and sends takes {} phases, ne
 _MANY_PLACES: Final = "core {} of it reads queues at {} places, net2pipe recommends no more than {}"
 
 
-def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, words: str) -> Iterator[Refusal]:
-    """Yield a refusal by `rule` if the counts exceed a limit. `parts` has the counts of each edge by core; net2pipe
-    adds up the greatest of each. The core that is named has most of all parts together. `words` is the message, with
-    places for core, count and limit."""
-    used = sum(map(_most, parts))
+def _refuse_above(op: Op, rule: str, parts: Sequence[Counts], limit: int, words: str) -> Iterator[Refusal]:
+    """Yield a refusal by `rule` if the counts exceed `limit`. `parts` has the counts of each edge by core; net2pipe
+    adds up the greatest of each. It names the core with most in all parts together. `words` is the message, with places
+    for core, count and limit."""
+    used = sum(map(_greatest, parts))
     if used <= limit:
         return
     total: Counts = {}
@@ -362,30 +362,30 @@ def _readers(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges]) -> Iterator[tup
             yield reader, edges[name].maps[index], index
 
 
-def _dests(edge: EdgeMap) -> int:
+def _receiver_count(edge: EdgeMap) -> int:
     """Return the number of receivers of all pipes of an edge; a row or column of cores that share tiles counts as
     one."""
     return sum(len(pipe.dests) for pipe in edge.pipes)
 
 
-def _most(counts: Counts) -> int:
+def _greatest(counts: Counts) -> int:
     """Return the greatest count, 0 if there is none."""
     return max(counts.values(), default=0)
 
 
-def _core(edge: EdgeMap, dest: tuple[int, int]) -> int:
+def _cell_number(edge: EdgeMap, dest: tuple[int, int]) -> int:
     """Return the number of a receiver in the reader's grid, counted row by row; for tiles that a whole row or column
-    gets, that of its first core."""
+    gets (its row or column is negative), that of its first core."""
     return max(dest[0], 0) * edge.consumer_grid[1] + max(dest[1], 0)
 
 
-def _forks(edge: EdgeMap) -> Counts:
-    """Return for each core of a producer the number of receivers that it sends to."""
+def _receivers_by_core(edge: EdgeMap) -> Counts:
+    """Return for each core of an edge's producer the number of cores that it sends to."""
     pairs: set[tuple[int, int]] = set()
     for pipe in edge.pipes:
         for core in np.unique(cores(pipe.tiles)).tolist():
             if core >= 0:  # no padding
-                pairs.update((core, _core(edge, dest)) for dest in pipe.dests)
+                pairs.update((core, _cell_number(edge, dest)) for dest in pipe.dests)
     return _count_items(core for core, _ in pairs)
 
 
@@ -405,12 +405,12 @@ def _count_source_changes(edge: EdgeMap) -> Counts:
         core = cores(pipe.tiles)
         changes = 1 + int((core[1:] != core[:-1]).sum())
         for dest in pipe.dests:
-            counts[_core(edge, dest)] = counts.get(_core(edge, dest), 0) + changes
+            counts[_cell_number(edge, dest)] = counts.get(_cell_number(edge, dest), 0) + changes
     return counts
 
 
 def _clear_tiles(epoch: Epoch, op: Op, index: int) -> int:
-    """Return how many tiles of operand `index` an op clears from its buffer at a time."""
+    """Return how many tiles of operand `index` an op frees in its buffer at a time."""
     return epoch.inputs(op).tiles_per_clear(index)
 
 
@@ -420,7 +420,7 @@ def _count_sends(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) ->
     counts: Counts = {}
     cleared = _clear_tiles(epoch, reader, index)
     for pipe in edge.pipes:
-        piece = _piece(pipe.tiles)
+        piece = _tiles_per_piece(pipe.tiles)
         repeats = _repeats(pipe.tiles, cleared)
         core, count = np.unique(cores(pipe.tiles), return_counts=True)
         for core_number, tiles in zip(core.tolist(), count.tolist(), strict=True):
@@ -431,28 +431,28 @@ def _count_sends(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) ->
 
 
 def _places_read(edge: EdgeMap, cleared: int) -> Counts:
-    """Return for each core of a reader the number of places that its pipes list. Each pipe counts those of earlier
-    pipes again, as in net2pipe. `cleared` is the number of tiles that the reader clears at a time."""
+    """Return for each core of a reader the number of places in queues that its pipes list. As in net2pipe, each pipe
+    counts those of earlier pipes again. `cleared` is the number of tiles that the reader frees at a time."""
     counts: Counts = {}
     tiles: Counts = {}
     for pipe in edge.pipes:
-        core = _core(edge, pipe.dests[0])
+        core = _cell_number(edge, pipe.dests[0])
         tiles[core] = tiles.get(core, 0) + len(pipe.tiles)
-        pieces = -(-tiles[core] // _piece(pipe.tiles))
+        pieces = -(-tiles[core] // _tiles_per_piece(pipe.tiles))
         counts[core] = counts.get(core, 0) + -(-pieces // _repeats(pipe.tiles, cleared))
     return counts
 
 
-def _piece(tiles: Tiles) -> int:
-    """Return the greatest number of tiles that divides every run of adjacent tiles."""
+def _tiles_per_piece(tiles: Tiles) -> int:
+    """Return the greatest number of tiles that divides every run of adjacent tiles on one core."""
     apart = (cores(tiles[1:]) != cores(tiles[:-1])) | (places(tiles[1:]) != places(tiles[:-1]) + 1)
     ends = np.flatnonzero(apart) + 1
     return gcd(*np.diff(np.concatenate(([0], ends, [len(tiles)]))).tolist())
 
 
 def _repeats(tiles: Tiles, cleared: int) -> int:
-    """Return how often a pipe's tiles repeat themselves, in periods of whole clears of the reader; 1 if they do not.
-    `cleared` is the number of tiles that it clears at a time."""
+    """Return how often a pipe's list of tiles repeats itself, in periods that are multiples of `cleared`, the tiles
+    that the reader frees at a time; 1 if it does not."""
     count = len(tiles)
     for period in range(cleared, count // 2 + 1, cleared):
         if count % period == 0 and (tiles[period:] == tiles[:-period]).all():

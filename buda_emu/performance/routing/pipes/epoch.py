@@ -47,17 +47,18 @@ class Epoch:
     _flat: dict[str, Op | None] = field(default_factory=dict[str, Op | None])
 
     def source(self, name: str) -> Queue | Op:
-        """Return the queue or op of that name; queues come first (NETLIST 1.1). Raises KeyError if there is neither."""
+        """Return the queue or op of that name; a queue if there are both (NETLIST 1.1). Raises KeyError if there is
+        neither, or the op is of another epoch."""
         return self.netlist.queues.get(name) or self.ops[name]
 
     def producer(self, queue: Queue) -> Op | None:
-        """Return the op that feeds a queue, of any graph; None if the host feeds it."""
+        """Return the op that feeds a queue, of any epoch; None if the host feeds it."""
         if queue.host_fed:
             return None
         return self.all_ops.get(queue.input)
 
     def queues_of(self, op: Op) -> Iterator[Queue]:
-        """Yield the queues that an op reads, then those that it writes."""
+        """Yield the queues that an op reads, once for each operand, then those that it feeds."""
         for name in op.inputs:
             queue = self.netlist.queues.get(name)
             if queue is not None:
@@ -65,7 +66,7 @@ class Epoch:
         yield from self.fed.get(op.name, ())
 
     def fused_use_of(self, op: Op) -> FusedUse | None:
-        """Return how the definition of a fused op uses its inputs, None for other ops."""
+        """Return how the definition of a fused op uses its inputs, None for an op that is not fused. Cached."""
         if not op.has("sub-ops"):
             return None
         name = op.attributes.fused_op_id
@@ -74,7 +75,8 @@ class Epoch:
         return self._fused[name]
 
     def inputs(self, op: Op) -> OpInputs:
-        """Return the operands of an op of the epoch, with their sources, as its kind reads them."""
+        """Return the operands of an op with their sources, as its kind of op reads them. Cached. Raises KeyError if a
+        source is not in the epoch."""
         inputs = self._inputs.get(op.name)
         if inputs is None:
             inputs = OpInputs(
@@ -116,12 +118,13 @@ class Epoch:
 
 
 def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
-    """Return the epochs whose graphs programs execute, in order of their numbers; queue settings are those of a graph's
-    first execute. `cluster` describes the links between chips, which only architectures with Ethernet have."""
+    """Return the epochs of the graphs that programs execute, in order of their numbers; queue settings are those of a
+    graph's first execute. `cluster` describes the links between chips; it is ignored on architectures without
+    Ethernet."""
     links = None
     if cluster is not None and netlist.arch.eth_cores:
         links = Links(cluster)
-    first, unsteady = _executes(netlist)
+    first, unsteady = _first_executes(netlist)
     members: dict[int, list[str]] = {}
     numbers: dict[str, int] = {}
     for temporal in netlist.temporal_graphs:
@@ -140,9 +143,9 @@ def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
     return result
 
 
-def _executes(netlist: Netlist) -> tuple[dict[str, Execute], dict[str, str]]:
-    """Return the first execute of each graph, and for each graph that is executed with other queues in L1 later the
-    first such queue."""
+def _first_executes(netlist: Netlist) -> tuple[dict[str, Execute], dict[str, str]]:
+    """Return the first execute of each graph, and, for each graph that is executed later with other queues in L1, the
+    name of the first queue that differs."""
     first: dict[str, Execute] = {}
     unsteady: dict[str, str] = {}
     for name in netlist.program_order:
@@ -157,8 +160,8 @@ def _executes(netlist: Netlist) -> tuple[dict[str, Execute], dict[str, str]]:
 
 
 def _differing_queue(first: Execute, second: Execute) -> str:
-    """Return a queue that is in the prologue or epilogue of only one of two executes of a graph; "" if there is
-    none."""
+    """Return the first queue by name that only one of two executes of a graph has in its prologue or epilogue; "" if
+    there is none."""
     if first.queue_settings == second.queue_settings:
         return ""
     flags = [
@@ -177,8 +180,8 @@ def epoch_of(
     order: tuple[str, ...] | None = None,
     all_ops: Mapping[str, Op] | None = None,
 ) -> Epoch:
-    """Return the epoch of some graphs, without links, skipped or unsteady graphs. `executes` has the execute of each
-    graph whose queue settings count; `order` and `all_ops` are those of the netlist, if the caller has them."""
+    """Return the epoch of some graphs, without links, skipped or unsteady graphs. `executes` has for each graph the
+    execute whose queue settings count; `order` (of queues) and `all_ops` save computing them from the netlist again."""
     if order is None:
         order = tuple(in_table_order(netlist.queues))
     if all_ops is None:
@@ -204,7 +207,8 @@ def epoch_of(
 
 
 def _fed_queues(queues: Mapping[str, Queue], order: Iterable[str]) -> dict[str, list[Queue]]:
-    """Return the queues that each op feeds, in this order of names."""
+    """Return, by the name of an op, the queues that it feeds, in this order of names; without those that the host
+    fills."""
     fed: dict[str, list[Queue]] = {}
     for name in order:
         queue = queues[name]
@@ -225,5 +229,6 @@ def _readers(ops: Mapping[str, Op], fed: Mapping[str, Sequence[Queue]]) -> dict[
 
 
 def _flagged_queues(flags: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Return the queues whose flag is true, given pairs (queue, text of the flag), the last of which counts."""
+    """Return the queues whose flag is true, of pairs (queue, text of the flag); if a queue has several, its last one
+    counts."""
     return frozenset(queue for queue, flag in dict(flags).items() if flag.lower() in _TRUE)
