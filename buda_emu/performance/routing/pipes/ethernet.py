@@ -22,7 +22,8 @@ def over_pcie(netlist: Netlist) -> bool:
 
 
 def is_remote(queue: Queue, op: Op) -> bool:
-    """Return whether a queue in DRAM lies on another chip than an op that reads or writes it."""
+    """Return whether a queue lies in DRAM of another chip than an op that reads or writes it; False for one on the
+    host."""
     return queue.loc != "host" and queue.target_device != op.target_device
 
 
@@ -59,7 +60,7 @@ def _op_at_queue(epoch: Epoch, queue: Queue) -> Op | None:
 
 
 def chips(netlist: Netlist) -> list[int]:
-    """Return the chips that run the netlist's graphs and hold its queues, in order."""
+    """Return the numbers of the chips that run the netlist's graphs or hold its queues, in rising order."""
     with_graphs = {graph.target_device for graph in netlist.graphs.values()}
     return sorted(with_graphs | {queue.target_device for queue in netlist.queues.values() if queue.loc != "host"})
 
@@ -104,20 +105,22 @@ def channels_of(epoch: Epoch, op: Op) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def sends_from(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
-    """Return the core of the chip on which a copy begins, for a cell of its grid counted row by row."""
+    """Return the Ethernet core of the chip on which a copy begins, for a cell of its grid counted row by row. Raises
+    IndexError if the cell has no channel."""
     channel = channels_of(epoch, op)[0][cell]
     return EthernetCore(op.target_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
 
 
 def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
-    """Return the core of the chip to which a copy goes, for a cell of its grid counted row by row."""
+    """Return the Ethernet core of the chip to which a copy goes, for a cell of its grid counted row by row. Raises
+    IndexError if the cell has no channel."""
     channel = channels_of(epoch, op)[1][cell]
     return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
 
 
 def off_links(epoch: Epoch, op: Op) -> str:
-    """Return why the channels of a copy are not the two ends of links of the cluster, as a message; "" if they are, or
-    without a cluster."""
+    """Return why the channels of a copy between chips are not the two ends of links of the cluster, as a message; "" if
+    they are, or without a cluster."""
     links = epoch.links
     if links is None:
         return ""
@@ -137,8 +140,8 @@ def off_links(epoch: Epoch, op: Op) -> str:
 
 
 def _off_link(links: Links, near: tuple[int, int], far: tuple[int, int]) -> str:
-    """Return why two channels, as (chip, channel), are not the two ends of a link; "" if they are, or if their chips
-    are not neighbours and both lead to some other chip."""
+    """Return why two channels, each as (chip, channel), are not the two ends of a link, as a message; "" if they are,
+    or if their chips are not neighbours and each channel leads to some other chip."""
     for chip, channel in (near, far):
         if channel not in links.ends.get(chip, {}):
             return f"channel {channel} of chip {chip} leads to no other chip of the cluster"
@@ -149,15 +152,16 @@ def _off_link(links: Links, near: tuple[int, int], far: tuple[int, int]) -> str:
 
 
 def chip_of_result(op: Op) -> int:
-    """Return the chip on which the result of an op is."""
+    """Return the chip on which the result of an op is: for a copy between chips its destination, -1 if it names
+    none."""
     if is_ethernet(op):
         return op.attributes.dest_device
     return op.target_device
 
 
 def missing_channels(epoch: Epoch, op: Op) -> str:
-    """Return why no pipes are made of a copy between chips, as a message; "" if its channels are known, or refused by
-    `off_links`."""
+    """Return why no pipes can be made of a copy between chips, as a message; "" if its channels are known, or if
+    `off_links` refuses them."""
     sending, arriving = channels_of(epoch, op)
     if len(sending) == len(arriving) == op.blocking.cells or off_links(epoch, op):
         return ""
@@ -165,7 +169,7 @@ def missing_channels(epoch: Epoch, op: Op) -> str:
 
 
 def unsupported_by_ethernet(epoch: Epoch, op: Op) -> str:
-    """Return the part of a copy between chips that Ethernet cores cannot do, as a message; "" if there is none."""
+    """Return what of a copy between chips Ethernet cores cannot do, as a message; "" if they can do it all."""
     if (*op.blocking.tile_dim, *op.input_tile_dims[0]) != (32,) * 4:
         return "relays have tiles of 32 by 32 only"
     if op.inputs[0] in epoch.prologue:
@@ -212,9 +216,9 @@ def arrived_bytes(sizes: Collection[int]) -> int:
 
 
 def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
-    """Make the relays of an Ethernet core as large as there is room for, as net2pipe does: a single one at once,
-    several in turn, those of large pieces first. `other_bytes` is the size of operands and results of copies on the
-    core."""
+    """Set `tiles` of the relays of one Ethernet core as large as there is room for, as net2pipe does: a single relay at
+    once, several in turn, those of large pieces first. `other_bytes` is the bytes of operands and results of copies on
+    the core."""
     ordered = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
     free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tiles * relay.tile_bytes for relay in ordered)
     if len(ordered) == 1:
@@ -224,17 +228,18 @@ def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
 
 
 def _enlarge_at_once(relay: Relay, free: int) -> None:
-    """Give a relay the largest size for which `free` bytes beyond its present ones are enough."""
-    for size in reversed(_sizes(relay)):
+    """Set `tiles` of a relay to its largest size for which `free` bytes beyond its present ones are enough; without one
+    it keeps its size."""
+    for size in reversed(_possible_sizes(relay)):
         if size > relay.tiles and (size - relay.tiles) * relay.tile_bytes <= free:
             relay.tiles = size
             return
 
 
 def _enlarge_in_turn(ordered: Sequence[Relay], free: int) -> None:
-    """Give each relay its next size, round by round, as long as `free` bytes beyond the present sizes are enough. A
-    relay that is larger than the smallest next size of the last round waits."""
-    sizes = [_sizes(relay) for relay in ordered]
+    """Set `tiles` of each relay to its next size, round by round, as long as `free` bytes beyond the present sizes are
+    enough. A relay that is larger than the smallest next size of the last round waits."""
+    sizes = [_possible_sizes(relay) for relay in ordered]
     step = [1] * len(ordered)
     largest = 1
     grown = True
@@ -257,9 +262,9 @@ def _enlarge_in_turn(ordered: Sequence[Relay], free: int) -> None:
         largest = min(following, default=1 << 62)
 
 
-def _sizes(relay: Relay) -> list[int]:
-    """Return the possible sizes of a relay: divisors of a piece beyond 1, then whole pieces that divide the tiles which
-    a link transfers in its latency."""
+def _possible_sizes(relay: Relay) -> list[int]:
+    """Return the sizes in tiles that a relay can have beyond 1, rising: divisors of a piece, then multiples of a piece
+    that divide the tiles which a link transfers in its latency."""
     piece = relay.piece
     sizes = [size for size in range(2, piece + 1) if piece % size == 0]
     limit = min(LATENCY_CYCLES * LINK_BYTES // relay.tile_bytes, relay.epoch_tiles)
@@ -267,8 +272,8 @@ def _sizes(relay: Relay) -> list[int]:
 
 
 class Core(NamedTuple):
-    """A worker core, rows and columns counted over worker cores alone, or an Ethernet core in NoC coordinates, with its
-    channel."""
+    """A core: a worker core, with rows and columns counted over worker cores alone and channel -1, or an Ethernet core
+    in NoC coordinates, with its channel."""
 
     chip: int
     row: int

@@ -21,16 +21,17 @@ DRAM_PIECE_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """A cut of a buffer. `scattered` tells whether readers see pieces of `tiles` tiles each rather than the whole
-    buffer."""
+    """The pieces into which a buffer is cut for its readers. `scattered` tells whether they read pieces of `tiles`
+    tiles each rather than the whole buffer."""
 
     scattered: bool
     tiles: int
 
 
 def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[str, EdgeMap]) -> Granularity:
-    """Return the pieces into which all readers cut an op's output buffer. `edges` has those of each reading op,
-    `queues` those to each queue that the op feeds. Raises RefusedError for pieces that do not divide the buffer."""
+    """Return the pieces in which all readers can read an op's output buffer: a common divisor of those that each needs.
+    `edges` has those of each reading op, `queues` those to each queue that the op feeds. Raises RefusedError for pieces
+    that do not divide the buffer."""
     buffer_tiles = mblock_tiles(op)
     if not epoch.inputs(op).kind.keeps_strips:
         buffer_tiles *= buffered_mblocks(op)
@@ -45,9 +46,9 @@ def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[s
 
 
 def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Granularity:
-    """Return the pieces into which all readers cut an entry of one buffer of a queue; all reads from DRAM are in
-    pieces. `edges` has those of each reading op. Raises RefusedError for pieces that do not divide the entry, or exceed
-    a read."""
+    """Return the pieces in which all readers can read an entry (one input) of one buffer of a queue. `edges` has those
+    of each reading op. Raises RefusedError for pieces that do not divide the entry, or if a tile exceeds a read from
+    DRAM. Without a reader it is not cut."""
     blocking = queue.blocking
     flat = epoch.flat_reader(queue.name)
     entry_tiles = blocking.tiles_per_core
@@ -69,7 +70,8 @@ def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Granu
 
 
 def _flat_piece(queue: Queue, reader: Op, epoch: Epoch) -> int:
-    """Return the rows that a tilizer reads at a time; an embedding reads one."""
+    """Return the rows of flat data that the op reads at a time: up to a tile's rows for a tilizer, 1 for an
+    embedding."""
     blocking = queue.blocking
     if reader.has("row-wise index") or blocking.mblock[1] != 1:
         return 1
@@ -80,7 +82,8 @@ def _flat_piece(queue: Queue, reader: Op, epoch: Epoch) -> int:
 
 
 def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iterable[tuple[Op, EdgeMap]]:
-    """Yield each op that reads a producer (op or queue, by name), with the edge, once for each operand that does."""
+    """Yield (op, edge) for each op of the epoch that reads `producer`, an op or queue by name, once for each operand
+    that does."""
     for name in dict.fromkeys(epoch.readers.get(producer, ())):
         op = epoch.ops.get(name)
         if op is not None:
@@ -90,8 +93,8 @@ def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iter
 
 
 def _cut_to_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int) -> int:
-    """Return `tiles`, the tiles of a piece of a queue, cut so that a reader's operand buffers hold whole pieces: the
-    greatest common divisor of it and the buffers that hold less."""
+    """Return a divisor of `tiles`, the tiles of a piece of a queue, of which the operand buffers of a reading op hold
+    whole pieces."""
     steps = edges.two_steps.get(queue)
     inputs = epoch.inputs(op)
     for index, name in enumerate(op.inputs):
@@ -105,8 +108,8 @@ def _cut_to_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int
 
 
 def _within_dram_reads(epoch: Epoch, queue: Queue, tiles: int) -> int:
-    """Return the number of tiles, at most `tiles`, that one read from a queue's DRAM takes. Raises RefusedError if a
-    tile is larger than a read."""
+    """Return the tiles of a piece, at most `tiles`, that one read from a queue's DRAM can take. Raises RefusedError if
+    a tile is larger than a read."""
     headers = epoch.flat_reader(queue.name) is None
     size = tile_bytes(queue.df, *queue.blocking.tile_dim, epoch.netlist.arch.alignment, headers)
     limit = DRAM_PIECE_BYTES // size
@@ -123,20 +126,21 @@ _FIRST: Final = 100 * ID_STEP
 
 
 class Ids:
-    """Issues ids in rising order."""
+    """Issues ids of buffers and pipes in rising order, `ID_STEP` apart, so that a buffer's pieces have the ids in
+    between."""
 
     def __init__(self) -> None:
         self._next = count(_FIRST, ID_STEP)
 
     def new(self) -> int:
-        """Return the next id that is not in use."""
+        """Issue the next id and return it."""
         return next(self._next)
 
     def several(self, number: int) -> list[int]:
-        """Return the next `number` ids, in rising order."""
+        """Issue the next `number` ids and return them, in rising order."""
         return [next(self._next) for _ in range(number)]
 
 
 def base_of(id: int) -> int:
-    """Return the id of the buffer that a piece belongs to."""
+    """Return the id of the buffer to which a piece belongs, given the piece's id; a buffer's own id stays."""
     return id - id % ID_STEP

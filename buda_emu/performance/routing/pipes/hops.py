@@ -20,7 +20,8 @@ _FEWER: Final = "cut producer and consumer alike, send it to fewer ops, or use a
 
 
 class Hops:
-    """Lays the pipes of an epoch over links. `drafts` has all pipes after that, by id; `made` has the relays."""
+    """Routes the pipes of an epoch that cross chips over links, with `lay`. `drafts` has all pipes of the epoch after
+    that, by id; `made` has the relays."""
 
     def __init__(self, links: Links, account: Account, drafts: Sequence[Draft]) -> None:
         self.links = links
@@ -31,8 +32,9 @@ class Hops:
         self._counter = account.counter
 
     def lay(self) -> None:
-        """Lay all pipes that cross chips, and change `drafts` and `made` accordingly. Raises RefusedError if there is
-        no way or no room, and for padding on the way."""
+        """Replace, in `drafts`, each pipe that crosses chips by pipes within chips and transfers over links, with
+        relays between them, in `made`. Raises RefusedError if there is no way or no room, and for padding on the
+        way."""
         for draft in self.drafts.values():
             self._check_padding(draft)
         for draft in [
@@ -44,7 +46,7 @@ class Hops:
         for fixed in (True, False):
             self._decompose(fixed)
         crossing = [draft for draft in self.drafts.values() if self._crosses(draft)]
-        for draft in sort_as_vendor(crossing, self._distance):
+        for draft in sort_as_vendor(crossing, self._way_length):
             if not self._is_link(draft):
                 self._route(draft)
 
@@ -53,8 +55,8 @@ class Hops:
         return self.account.crosses(draft)
 
     def _check_padding(self, draft: Draft) -> None:
-        """Raise RefusedError if a pipe gathers padding beside tiles of another chip; pieces that are served in turn
-        have theirs apart."""
+        """Raise RefusedError if a pipe gathers padding together with tiles of another chip; not for a pipe that serves
+        outputs in turn, whose padding is apart."""
         account = self.account
         bases = {base_of(buffer_id) for buffer_id in draft.inputs}
         padding = bases & account.buffers.padding.made.keys()
@@ -68,32 +70,33 @@ class Hops:
             raise RefusedError("V368", message, "pad it on the chip that it comes from", draft.reader)
 
     def _detour(self, draft: Draft) -> None:
-        """Lay a copy between chips that no link connects: over the link of its first channel to a relay, from there as
-        any other pipe to a relay at the far end of the link of its last channel."""
+        """Replace the transfer of a copy between chips that no link connects: over the link of its first channel to a
+        relay, from there as any other pipe to a relay at the far end of the link of its last channel."""
         begin = draft.inputs[0]
         end = draft.outputs[0][0]
         self.account.disconnect(draft)
         del self.drafts[draft.id]
-        first, last = (self._at_far_end(buffer_id, end) for buffer_id in (begin, end))
+        first, last = (self._add_relay_at_far_end(buffer_id, end) for buffer_id in (begin, end))
         for near, far in ((begin, first.id), (first.id, last.id), (last.id, end)):
-            part = self._pipe(draft, [near], (far,), from_relay=True, to_relay=True)
+            part = self._add_pipe(draft, [near], (far,), from_relay=True, to_relay=True)
             part.link = near != first.id
             if part.link:
                 part.cores = [(self.account.chip_of(far), *self.account.cores[base_of(far)].place)]
             else:
-                self._at(part, first.at)
+                self._put_pipe(part, first.at)
 
-    def _at_far_end(self, buffer: int, arrival: int) -> Hop:
-        """Return a relay at the far end of the link of a buffer's Ethernet core, for tiles that arrive in the buffer
-        `arrival`; it is as large as that one if both are the same. Raises RefusedError if there is no room."""
+    def _add_relay_at_far_end(self, buffer: int, arrival: int) -> Hop:
+        """Add and return a relay at the far end of the link of the Ethernet core on which `buffer` lies, for tiles that
+        go to the buffer `arrival`; if both are the same, it is as large as this buffer. Raises RefusedError if there is
+        no room."""
         near = self.account.cores[buffer]
-        core = self._ethernet(*self.links.ends[near.chip][near.channel])
+        core = self._ethernet_core(*self.links.ends[near.chip][near.channel])
         size = self.account.tile_of(arrival)
         budget = self.account.budget(core)
         hop = Hop(
             id=self._ids.new(),
             chip=core.chip,
-            piece=self._piece(arrival),
+            piece=self._piece_tiles(arrival),
             epoch_tiles=self._epoch_tiles(arrival),
             tile_bytes=size,
         )
@@ -104,32 +107,32 @@ class Hops:
         if budget.relays >= RELAYS or budget.free_bytes < hop.tiles * size:
             message = f"channel {core.channel} of chip {core.chip} has no room for a relay of {hop.tiles} tiles"
             raise RefusedError("V362", message, "send it in smaller blocks, or over chips that links connect")
-        self._new(hop)
+        self._register_relay(hop)
         self._settle(hop, core)
         return hop
 
     # To unicasts
 
     def _decompose(self, fixed: bool) -> None:
-        """Turn pipes that cross chips into unicasts with a gather before and a multicast behind them; with `fixed` only
-        those whose gather has its place on the source chip already."""
-        for draft in self._crossing(fixed):
+        """Turn pipes that cross chips into unicasts, with a gather before and a multicast behind them; with `fixed`
+        only those that must gather on the source chip."""
+        for draft in self._crossing_pipes(fixed):
             if draft.scattered:
                 self._scatter(draft)
-        for draft in self._crossing(fixed):
+        for draft in self._crossing_pipes(fixed):
             if len(draft.inputs) > 1 or len(draft.outputs[0]) > 1:
                 self._split(draft)
 
-    def _crossing(self, fixed: bool) -> list[Draft]:
-        """Return the pipes that cross chips; with `fixed` only those whose gather has its place on the source chip
-        already."""
+    def _crossing_pipes(self, fixed: bool) -> list[Draft]:
+        """Return the pipes that cross chips; with `fixed` only those that must gather on the source chip."""
         crossing = [draft for draft in self.drafts.values() if self._crosses(draft)]
         if not fixed:
             return crossing
         return [draft for draft in crossing if self._gathers_at_source(draft)]
 
     def _gathers_at_source(self, draft: Draft) -> bool:
-        """Return whether the place where a pipe gathers is fixed: on the source chip, or on its only source core."""
+        """Return whether the place where a pipe gathers follows from the pipe: it is on the source chip already, or all
+        its tiles come from one core."""
         if draft.scattered:  # of an op: a queue's pieces need no turns
             return self._one_source(draft)
         if len(draft.inputs) == 1:
@@ -138,7 +141,7 @@ class Hops:
         return is_local or (not self._in_dram(draft) and self._one_source(draft))
 
     def _in_dram(self, draft: Draft) -> bool:
-        """Return whether a pipe reads DRAM while the epoch runs."""
+        """Return whether a pipe reads a queue in DRAM while the epoch runs, not one that a prologue has loaded."""
         return self.account.queue_of(draft.inputs[0]) is not None
 
     def _sources(self, draft: Draft) -> list[Core]:
@@ -153,7 +156,8 @@ class Hops:
         return len(self._sources(draft)) == 1
 
     def _scatter(self, draft: Draft) -> None:
-        """Give each set of outputs that a pipe serves in turn a relay on the source chip, and a pipe from there."""
+        """Give each set of outputs that a pipe serves in turn a new relay on the source chip, which the pipe fills
+        instead, and a pipe from the relay to these outputs."""
         account = self.account
         source = self.account.cores[base_of(draft.inputs[0])]
         one_source = self._one_source(draft)
@@ -163,27 +167,27 @@ class Hops:
             old = Core(*draft.cores[turn])
             account.carry(draft, turn, -1)
             if hop is None:
-                hop = self._relay(source.chip, draft, outputs[0], outputs[0])
+                hop = self._add_relay(source.chip, draft, outputs[0], outputs[0])
                 draft.outputs[turn] = (hop.id,)
                 if len(outputs) == 1:
                     core = account.cores[outputs[0]]
                 else:
                     core = old
-                self._at(self._pipe(draft, [hop.id], outputs, from_relay=True), core)
+                self._put_pipe(self._add_pipe(draft, [hop.id], outputs, from_relay=True), core)
                 hops_by_outputs[outputs] = hop
-                self._put(hop, ())
+                self._put_relay(hop, ())
             draft.outputs[turn] = (hop.id,)
             if one_source:
                 core = source
             else:
-                core = self._place(draft, source.chip, [source])
+                core = self._choose_core(draft, source.chip, [source])
             draft.cores[turn] = (core.chip, *core.place)
             account.carry(draft, turn)
         draft.to_relay = True
 
     def _split(self, draft: Draft) -> None:
-        """Replace a pipe by several: gather on the source chip, send from one relay to one other, multicast on the
-        destination chip. Raises RefusedError if no core has room."""
+        """Replace a pipe by several: a gather on the source chip, a unicast from one relay to another, a multicast on
+        the destination chip, as far as it needs them. Raises RefusedError if no core has room."""
         account = self.account
         inputs = draft.inputs
         outputs = draft.outputs[0]
@@ -196,62 +200,62 @@ class Hops:
         account.disconnect(draft)
         del self.drafts[draft.id]
         if len(inputs) == 1:
-            last = self._relay(other_chip, draft, outputs[0], inputs[0])
-            middle = self._pipe(draft, inputs, (last.id,), to_relay=True)
-            self._at(self._pipe(draft, [last.id], outputs, from_relay=True), old)
-            self._at(middle, self._put(last, [account.cores[buffer_id] for buffer_id in outputs]))
+            last = self._add_relay(other_chip, draft, outputs[0], inputs[0])
+            middle = self._add_pipe(draft, inputs, (last.id,), to_relay=True)
+            self._put_pipe(self._add_pipe(draft, [last.id], outputs, from_relay=True), old)
+            self._put_pipe(middle, self._put_relay(last, [account.cores[buffer_id] for buffer_id in outputs]))
             return
-        first = self._relay(chip, draft, outputs[0], inputs[0])
+        first = self._add_relay(chip, draft, outputs[0], inputs[0])
         if len(outputs) > 1:
-            last = self._relay(other_chip, draft, outputs[0], inputs[0])
+            last = self._add_relay(other_chip, draft, outputs[0], inputs[0])
         else:
             last = None
-        gather = self._pipe(draft, inputs, (first.id,), to_relay=True)
+        gather = self._add_pipe(draft, inputs, (first.id,), to_relay=True)
         end = None
         middle = None
         begins = old
         if last is not None:
-            middle = self._pipe(draft, [first.id], (last.id,), from_relay=True, to_relay=True)
-            end = self._pipe(draft, [last.id], outputs, from_relay=True)
-            begins = self._place(end, other_chip, [old])
-            self._at(end, begins)
+            middle = self._add_pipe(draft, [first.id], (last.id,), from_relay=True, to_relay=True)
+            end = self._add_pipe(draft, [last.id], outputs, from_relay=True)
+            begins = self._choose_core(end, other_chip, [old])
+            self._put_pipe(end, begins)
         if old.chip == chip:
             core = old
         else:
-            core = self._place(gather, chip, sources, first if in_dram else None, alone=one_source)
+            core = self._choose_core(gather, chip, sources, first if in_dram else None, alone=one_source)
         if last is None and core.channel >= 0:
             message = f"{draft.source} would be gathered on an Ethernet core of chip {chip}"
             raise RefusedError("V364", message, _FEWER, draft.reader)
         if last is None:
-            self._at(self._pipe(draft, [first.id], outputs, from_relay=True), core)
-        self._at(gather, core)
+            self._put_pipe(self._add_pipe(draft, [first.id], outputs, from_relay=True), core)
+        self._put_pipe(gather, core)
         if in_dram:
             self._settle(first, core)
         else:
-            self._put(first, sources)
+            self._put_relay(first, sources)
         if last is not None and middle is not None:
-            self._at(middle, self._put(last, [begins]))
+            self._put_pipe(middle, self._put_relay(last, [begins]))
 
-    def _relay(self, chip: int, draft: Draft, output: int, piece_of: int) -> Hop:
-        """Return a new relay on a chip, on no core yet: for tiles that go to the buffer `output`, in pieces of the
-        buffer `piece_of`."""
+    def _add_relay(self, chip: int, draft: Draft, output: int, piece_of: int) -> Hop:
+        """Add and return a relay on a chip, on no core yet, for tiles that `draft` brings to the buffer `output`, in
+        pieces as the buffer `piece_of` has them."""
         source = draft.inputs[0]
         hop = Hop(
             id=self._ids.new(),
             chip=chip,
-            piece=self._piece(piece_of),
+            piece=self._piece_tiles(piece_of),
             epoch_tiles=self._epoch_tiles(output),
             tile_bytes=self.account.tile_of(source),
         )
-        return self._new(hop)
+        return self._register_relay(hop)
 
-    def _new(self, hop: Hop) -> Hop:
-        """Enter a relay, which is on no core yet, among those of the epoch and of its chip, and return it."""
+    def _register_relay(self, hop: Hop) -> Hop:
+        """Enter a relay, which is on no core yet, in `made` and in the account, and return it."""
         self.made[hop.id] = hop
         self.account.add_relay(hop.id, hop.chip, hop.tile_bytes)
         return hop
 
-    def _piece(self, id: int) -> int:
+    def _piece_tiles(self, id: int) -> int:
         """Return the tiles of a piece of a relay, of a queue in DRAM or of an op's buffer, given its id."""
         base = base_of(id)
         if base in self.made:
@@ -272,7 +276,7 @@ class Hops:
             return queue.blocking.tiles_per_core * self.account.epoch.input_count
         return self.account.buffers.ops.made[base].epoch_tiles
 
-    def _pipe(
+    def _add_pipe(
         self,
         draft: Draft,
         inputs: list[int],
@@ -281,7 +285,7 @@ class Hops:
         from_relay: bool = False,
         to_relay: bool = False,
     ) -> Draft:
-        """Return a new pipe from `inputs` to `outputs` for a part of the way of another one, on no core yet.
+        """Add and return a pipe from `inputs` to `outputs`, on no core yet, for a part of the way of `draft`.
         `from_relay` and `to_relay` tell whether it reads, or fills, a relay."""
         base = base_of(inputs[0])
         part = replace(
@@ -302,17 +306,17 @@ class Hops:
         self.account.connect(part)
         return part
 
-    def _at(self, draft: Draft, core: Core) -> None:
-        """Put a pipe on a core, and count it there."""
+    def _put_pipe(self, draft: Draft, core: Core) -> None:
+        """Put a pipe on a core, and count its needs there."""
         draft.cores = [(core.chip, *core.place)]
         draft.channel = core.channel
         self.account.carry(draft)
 
-    def _place(
+    def _choose_core(
         self, draft: Draft, chip: int, preferred: Sequence[Core], relay: Hop | None = None, *, alone: bool = False
     ) -> Core:
-        """Return the first core that can carry out a pipe, with its relay if there is one: a preferred core, else one
-        of the chip. With `alone` only preferred cores are tried. Raises RefusedError if there is none."""
+        """Return the first core that has room for a pipe, and for `relay` if there is one: a preferred core, else one
+        of the chip; with `alone` preferred cores only. Nothing is counted yet. Raises RefusedError if there is none."""
         needs = self.account.needs_of(draft)
         wide = self.account.counter.wide
         if relay is None:
@@ -329,7 +333,7 @@ class Hops:
         message = f"no core of chip {chip} has room for what {draft.source or 'another chip'} sends on"
         raise RefusedError("V364", message, _FEWER, draft.reader)
 
-    def _put(self, hop: Hop, preferred: Sequence[Core]) -> Core:
+    def _put_relay(self, hop: Hop, preferred: Sequence[Core]) -> Core:
         """Choose a worker core for a relay, put it there and return the core: the first preferred one with room, else
         one of the relay's chip. Raises RefusedError if none has room."""
         readers = [self.drafts[reader_id] for reader_id in self.account.readers.get(hop.id, ())]
@@ -348,57 +352,57 @@ class Hops:
         return self._settle(hop, core)
 
     def _settle(self, hop: Hop, core: Core) -> Core:
-        """Put a relay on a core, number it there, and return the core."""
+        """Put a relay on a given core, number it there, count it, and return the core."""
         hop.core = core
         hop.number = self.account.place_relay(hop.id, core, hop.tiles)
         return core
 
     # Over links
 
-    def _distance(self, draft: Draft) -> int:
-        """Return the number of links on the shortest way of a pipe that crosses chips."""
-        chip, other_chip = self._ends(draft)
+    def _way_length(self, draft: Draft) -> int:
+        """Return the number of links on the shortest way of a pipe that crosses chips; 0 if there is no way."""
+        chip, other_chip = self._chips_of_ends(draft)
         return len(self.links.way(chip, other_chip, _unit_weight))
 
-    def _ends(self, draft: Draft) -> tuple[int, int]:
+    def _chips_of_ends(self, draft: Draft) -> tuple[int, int]:
         """Return the chips of a unicast's source and target."""
         return self.account.chip_of(draft.inputs[0]), self.account.chip_of(draft.outputs[0][0])
 
     def _is_link(self, draft: Draft) -> bool:
-        """Return whether a pipe's source and target are on the cores of one link already."""
+        """Return whether a pipe's source and target lie on the two Ethernet cores of one link already."""
         near, far = (self.account.cores.get(base_of(buffer_id)) for buffer_id in (draft.inputs[0], draft.outputs[0][0]))
         if near is None or far is None or min(near.channel, far.channel) < 0:
             return False
         return self.links.connects((near.chip, near.channel), (far.chip, far.channel))
 
-    def _ethernet(self, chip: int, channel: int) -> Core:
+    def _ethernet_core(self, chip: int, channel: int) -> Core:
         """Return the Ethernet core of a channel of a chip."""
         return Core(chip, *ETHERNET_CORES[self.account.epoch.netlist.arch_name][channel], channel)
 
     def _budget(self, chip: int, channel: int) -> CoreBudget:
         """Return the budget of the Ethernet core of a channel of a chip."""
-        return self.account.budget(self._ethernet(chip, channel))
+        return self.account.budget(self._ethernet_core(chip, channel))
 
     def _route(self, draft: Draft) -> None:
-        """Lay a unicast over its links: relays at both ends of each, and the pipes between them. Raises RefusedError if
-        no way has room."""
+        """Replace a unicast between chips by relays at both ends of each link on its way, and the pipes between them.
+        Raises RefusedError if no way has room."""
         account = self.account
         source = draft.inputs[0]
         target = draft.outputs[0][0]
-        source_chip, other_chip = self._ends(draft)
+        source_chip, other_chip = self._chips_of_ends(draft)
         from_dram = self._in_dram(draft)
         to_dram = account.queue_of(target) is not None
         steps = self.links.way(
-            source_chip, other_chip, lambda a, b: self._weight(a, b, from_dram=from_dram, to_dram=to_dram)
+            source_chip, other_chip, lambda a, b: self._step_weight(a, b, from_dram=from_dram, to_dram=to_dram)
         )
         if not steps:
             message = f"no Ethernet link from chip {source_chip} to chip {other_chip} has room for one more pipe"
             raise RefusedError("V362", message, _FEWER, draft.reader)
-        piece = self._piece(source)
+        piece = self._piece_tiles(source)
         tiles = self._epoch_tiles(source)
         size = account.tile_of(source)
         chosen = [
-            self._link(*step, size, from_dram and not number, to_dram and number == len(steps) - 1, draft)
+            self._choose_link(*step, size, from_dram and not number, to_dram and number == len(steps) - 1, draft)
             for number, step in enumerate(steps)
         ]
         account.disconnect(draft)
@@ -407,47 +411,52 @@ class Hops:
         for (near, far), channels in zip(steps, chosen, strict=True):
             pair: list[int] = []
             for chip, channel, end in zip((near, far), channels, (source, target), strict=True):
-                core = self._ethernet(chip, channel)
+                core = self._ethernet_core(chip, channel)
                 if account.cores.get(base_of(end)) == core:
                     pair.append(end)
                     continue
-                hop = self._new(Hop(id=self._ids.new(), chip=chip, piece=piece, epoch_tiles=tiles, tile_bytes=size))
+                hop = self._register_relay(
+                    Hop(id=self._ids.new(), chip=chip, piece=piece, epoch_tiles=tiles, tile_bytes=size)
+                )
                 self._settle(hop, core)
                 pair.append(hop.id)
             ends.append((pair[0], pair[1]))
-            link = self._pipe(draft, [pair[0]], (pair[1],), from_relay=True, to_relay=True)
+            link = self._add_pipe(draft, [pair[0]], (pair[1],), from_relay=True, to_relay=True)
             link.link = True
             link.cores = [(far, *account.cores[base_of(pair[1])].place)]
         for (_, before), (after, _) in pairwise(ends):
-            self._at(self._pipe(draft, [before], (after,), from_relay=True, to_relay=True), account.cores[after])
-        self._join(draft, ends[0][0], ends[-1][1])
+            self._put_pipe(
+                self._add_pipe(draft, [before], (after,), from_relay=True, to_relay=True), account.cores[after]
+            )
+        self._add_first_and_last(draft, ends[0][0], ends[-1][1])
 
-    def _join(self, draft: Draft, first: int, last: int) -> None:
-        """Add the pipes from the source of a laid unicast to its first relay, and from its last relay to the target,
-        unless they coincide. `first` and `last` are the buffers at the two ends of the way."""
+    def _add_first_and_last(self, draft: Draft, first: int, last: int) -> None:
+        """Add the pipes from the source of a routed unicast to the buffer `first`, where its links begin, and from the
+        buffer `last`, where they end, to its target; none where the two are the same buffer."""
         account = self.account
         source = draft.inputs[0]
         target = draft.outputs[0][0]
         begin: Draft | None = None
         if first != source:
-            begin = self._pipe(draft, [source], (first,), from_relay=draft.from_relay, to_relay=True)
+            begin = self._add_pipe(draft, [source], (first,), from_relay=draft.from_relay, to_relay=True)
             buffer = account.buffers.ops.made.get(base_of(source))
-            self._at(begin, account.cores[base_of(source) if buffer is not None and buffer.is_scatter else first])
+            self._put_pipe(begin, account.cores[base_of(source) if buffer is not None and buffer.is_scatter else first])
         if last != target:
-            end = self._pipe(draft, [last], (target,), from_relay=True, to_relay=draft.to_relay)
-            self._at(end, account.cores[last])
+            end = self._add_pipe(draft, [last], (target,), from_relay=True, to_relay=draft.to_relay)
+            self._put_pipe(end, account.cores[last])
         if begin is not None and account.needs_of(begin).held:
-            self._before_link(begin, first)
+            self._read_before_link(begin, first)
 
-    def _before_link(self, draft: Draft, first: int) -> None:
-        """Put a relay on a worker core before the relay `first` of a link, for a pipe that reads DRAM in pieces: on the
-        core that has least room left for it. Raises RefusedError if none has room."""
+    def _read_before_link(self, draft: Draft, first: int) -> None:
+        """Replace `draft`, a pipe that reads DRAM in pieces into the relay `first` of a link, by one into a new relay
+        on a worker core, the one with least room left for it, and one from there to `first`. Raises RefusedError if no
+        core has room."""
         account = self.account
         source = draft.inputs[0]
         account.disconnect(draft)
         del self.drafts[draft.id]
         first_hop = self.made[first]
-        hop = self._new(
+        hop = self._register_relay(
             Hop(
                 id=self._ids.new(),
                 chip=first_hop.chip,
@@ -456,8 +465,8 @@ class Hops:
                 tile_bytes=first_hop.tile_bytes,
             )
         )
-        read = self._pipe(draft, [source], (hop.id,), to_relay=True)
-        self._at(self._pipe(draft, [hop.id], (first,), from_relay=True, to_relay=True), account.cores[first])
+        read = self._add_pipe(draft, [source], (hop.id,), to_relay=True)
+        self._put_pipe(self._add_pipe(draft, [hop.id], (first,), from_relay=True, to_relay=True), account.cores[first])
         needs = account.needs_of(read)
         wide = account.counter.wide
         budgets = [
@@ -466,10 +475,10 @@ class Hops:
         if not budgets:
             raise RefusedError("V364", f"no core of chip {hop.chip} has room for a relay", _FEWER, draft.reader)
         core, _ = sort_as_vendor(budgets, lambda entry: entry[1].free_bytes)[0]
-        self._at(read, core)
+        self._put_pipe(read, core)
         self._settle(hop, core)
 
-    def _weight(self, near: int, far: int, *, from_dram: bool, to_dram: bool) -> int:
+    def _step_weight(self, near: int, far: int, *, from_dram: bool, to_dram: bool) -> int:
         """Return the weight of the step between two neighbouring chips: the least use of those of its links that have a
         stream left, NO_WAY if none has. `from_dram` and `to_dram` tell whether the step begins, or ends, in DRAM."""
         least_use = NO_WAY
@@ -485,10 +494,12 @@ class Hops:
                 least_use = min(least_use, max(budget.transfers, other_budget.transfers) + TRANSFERS)
         return least_use
 
-    def _link(self, near: int, far: int, size: int, from_dram: bool, to_dram: bool, draft: Draft) -> tuple[int, int]:
-        """Return the channels of the link between two chips with the fewest buffers that has room for a relay with
-        tiles of `size` bytes at each end. `from_dram` and `to_dram` tell whether these are filled from DRAM, or emptied
-        into it. Raises RefusedError if none has room."""
+    def _choose_link(
+        self, near: int, far: int, size: int, from_dram: bool, to_dram: bool, draft: Draft
+    ) -> tuple[int, int]:
+        """Return the two channels of the link from chip `near` to chip `far` with the fewest buffers that has room for
+        a relay with tiles of `size` bytes at each end. `from_dram` and `to_dram` tell whether the relays are filled
+        from DRAM, or emptied into it. Raises RefusedError if none has room; the error names `draft`'s reader."""
 
         def greatest_use(link: tuple[int, int]) -> int:
             """Return the number of buffers on the fuller end of a link, given its two channels."""

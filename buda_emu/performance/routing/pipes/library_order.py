@@ -19,7 +19,7 @@ _SIZES: Final = (1, 13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 4
 
 
 def hash_name(name: str) -> int:
-    """Hash a string by MurmurHash2 in 64 bits, as libstdc++ does."""
+    """Return the hash of a string by MurmurHash2 in 64 bits, as libstdc++ computes it."""
     data = name.encode()
     value = _SEED ^ (len(data) * _FACTOR & _MASK)
     whole_words = len(data) & ~7
@@ -33,14 +33,14 @@ def hash_name(name: str) -> int:
 
 
 def in_table_order(names: Iterable[str]) -> list[str]:
-    """Return `names`, inserted one by one, in the order in which the table is walked. Raises ValueError for more than
-    172,933 names."""
+    """Return `names` in the order in which libstdc++ iterates over a hash table into which they were inserted one by
+    one. Raises ValueError for more than 172,933 names."""
     return table_order(names, hash_name)
 
 
 def table_order(keys: Iterable[_T], value_of: Callable[[_T], int]) -> list[_T]:
-    """Return keys, inserted one by one, in the order in which the table is walked; `value_of` returns a key's hash, for
-    an integer itself. Raises ValueError for more than 172,933 keys."""
+    """Return keys in the order in which libstdc++ iterates over a hash table into which they were inserted one by one;
+    `value_of` returns a key's hash (for an integer, itself). Raises ValueError for more than 172,933 keys."""
     order: list[tuple[_T, int]] = []
     sizes = iter(_SIZES)
     size = next(sizes)
@@ -60,7 +60,7 @@ def table_order(keys: Iterable[_T], value_of: Callable[[_T], int]) -> list[_T]:
 
 
 def _walk_table(buckets: dict[int, list[tuple[_T, int]]]) -> list[tuple[_T, int]]:
-    """Return all entries (key, hash) of a table of buckets in the order in which the library walks it: the bucket that
+    """Return all entries (key, hash) of the buckets in the order in which libstdc++ iterates over them: the bucket that
     was opened last comes first, and in each the entry that was inserted last."""
     return list(chain.from_iterable(reversed(bucket) for bucket in reversed(buckets.values())))
 
@@ -70,8 +70,8 @@ _ALREADY_SMALL: Final = 16
 
 
 def sort_as_vendor(items: Iterable[_T], key: Callable[[_T], float]) -> list[_T]:
-    """Sort as `std::sort` does: parts around pivots, then an insertion sort. Its heap sort, for parts that stay too
-    uneven, is not reproduced."""
+    """Return the items in the order of their keys, equal ones in the order in which `std::sort` leaves them, which is
+    not stable. Its heap sort, for parts that stay too uneven, is not reproduced."""
     ordered = list(items)
     keys = [key(item_index) for item_index in ordered]
     parts = [(0, len(ordered))]
@@ -86,8 +86,8 @@ def sort_as_vendor(items: Iterable[_T], key: Callable[[_T], float]) -> list[_T]:
 
 
 def _partition(items: list[_T], keys: list[float], first: int, end: int) -> int:
-    """Exchange entries from `first` to `end` around the median of three, as `std::sort` does, and return the begin of
-    the second part. `keys` changes with `items`."""
+    """Exchange, in place, entries from `first` to `end` around the median of three, as `std::sort` does, and return the
+    begin of the second part. `keys` changes with `items`."""
 
     def swap(left_index: int, right_index: int) -> None:
         """Exchange two entries and their keys."""

@@ -19,7 +19,8 @@ _SIDES: Final = ((-1, 0), (1, 0), (0, -1), _UP)  # in the order in which net2pip
 
 @dataclass(slots=True)
 class Links:
-    """Channels of each chip with the ends that they lead to, in the order of net2pipe's tables."""
+    """The Ethernet links of a cluster: `ends` has the channels of each chip with the (chip, channel) that they lead to,
+    in the order of net2pipe's tables."""
 
     cluster: Cluster
     ends: dict[int, dict[int, End]] = field(default_factory=dict[int, dict[int, End]])
@@ -33,17 +34,17 @@ class Links:
             self.ends[chip] = {channel: channels[channel] for channel in table_order(channels, int)}
 
     def between(self, near: int, far: int) -> list[tuple[int, int]]:
-        """Return the links between two chips, as pairs of a channel of `near` and one of `far`."""
+        """Return the links between two chips, as pairs (channel of `near`, channel of `far`); [] if there are none."""
         return [(channel, end[1]) for channel, end in self.ends.get(near, {}).items() if end[0] == far]
 
     def connects(self, end: End, other_end: End) -> bool:
-        """Return whether two ends belong to one link."""
+        """Return whether two ends, each as (chip, channel), belong to one link."""
         return self.ends.get(end[0], {}).get(end[1]) == other_end
 
     def of_copy(self, near: int, far: int, cells: int) -> tuple[list[int], list[int]]:
-        """Return the channels of a copy that names none, for each of its `cells`: those of `near`, its operand's chip,
-        and of `far`, its destination. Each chip's own channels towards the other are used in turn, from the one that
-        was inserted first into its table. Empty if one of the chips has no link."""
+        """Return the channels that a copy between chips gets if it names none, for each of its `cells`: those of
+        `near`, the chip of its operand, and of `far`, its destination. Each chip uses its channels towards the other
+        chip in turn, from the one that was inserted first into its table. ([], []) if one of the chips has no link."""
         channels = self._towards(near, far)
         other_channels = self._towards(far, near)
         if not channels or not other_channels:
@@ -53,8 +54,9 @@ class Links:
         ]
 
     def _towards(self, chip: int, other: int) -> list[int]:
-        """Return the channels of a chip in the direction of another one, by their places in the cluster, columns first;
-        if it has none there, those of the first direction of `_SIDES` in which it has some."""
+        """Return the channels of a chip in the direction of the chip `other`, by their places in the cluster, columns
+        first; if it has none there, those of the first direction of `_SIDES` in which it has some; [] if it has no
+        links."""
         by_side: dict[tuple[int, int], list[int]] = {}
         ends = self.ends.get(chip, dict[int, End]())
         for channel in reversed(ends):
@@ -75,9 +77,9 @@ class Links:
         return (0, (other_y > y) - (other_y < y))
 
     def way(self, start: int, end: int, weight: Callable[[int, int], int]) -> list[tuple[int, int]]:
-        """Return the steps from chip to chip with the least sum of weights, as Boost's Dijkstra finds them; empty if
-        there is no way. `weight` returns the weight of the step between two neighbours, NO_WAY for one that cannot be
-        gone."""
+        """Return the steps (from chip, to chip) from `start` to `end` with the least sum of weights, as Boost's
+        Dijkstra finds them; [] if there is no way, or both are the same. `weight` returns the weight of the step
+        between two neighbours, NO_WAY for one that cannot be taken."""
         distance = {start: 0}
         before = dict[int, int]()
         heap = _Heap(distance)
@@ -116,7 +118,7 @@ class _Heap:
         self._up(len(self.items) - 1)
 
     def raise_(self, chip: int) -> None:
-        """Move a chip up whose key became smaller."""
+        """Move a chip up the heap after its key became smaller."""
         self._up(self.items.index(chip))
 
     def pop(self) -> int:

@@ -38,8 +38,9 @@ MAX_PERIOD = 64
 
 @dataclass(slots=True)
 class Draft:
-    """A pipe that is not routed yet. `reader` is the op or queue that it feeds, with the operand; `source` is the op or
-    queue that it reads. `steps` is 1 or 2 for the two steps of a right operand in chunks, else 0."""
+    """A pipe that has no NoCs yet. It goes from the op or queue `source` to `operand` of the op `reader`, or to the
+    queue `reader`. `steps` is 1 or 2 for the two steps of a right operand in chunks (DRAM to chunk, chunk to core),
+    else 0."""
 
     id: int
     inputs: list[int]
@@ -66,13 +67,13 @@ class Draft:
 
     @property
     def gathers_cores(self) -> bool:
-        """Return whether the pipe, if it reads L1, reads buffers of several cores."""
+        """Return whether the pipe reads several buffers: if these lie in L1, buffers of several cores."""
         return len(self.bases) > 1
 
     @property
     def repeats(self) -> int:
-        """Return how often each output comes in a row (`consumer_repeat`), 1 for a pipe that serves one set of
-        outputs."""
+        """Return how often in a row each set of outputs is served (`consumer_repeat`); 1 for a pipe that serves only
+        one."""
         if self.scattered:
             return consumer_repeat(self.outputs, [pad != NO_PADDING for pad in self.padding])
         return 1
@@ -103,15 +104,15 @@ class PipeMaker:
         net2pipe refuses."""
         for op in self.epoch.ops.values():
             for index in range(self.epoch.inputs(op).kind.input_buffers(op)):
-                self._of_operand(op, index)
+                self._make_operand_pipes(op, index)
             if is_ethernet(op):
-                self._over_links(op)
+                self._make_link_pipes(op)
             if not op.gradient_op:
                 for queue in self.epoch.fed.get(op.name, ()):
-                    self._of_queue(queue, op)
+                    self._make_queue_pipes(queue, op)
         self.made.sort(key=lambda draft: draft.id)  # copies are given their links with their buffers
 
-    def _of_operand(self, op: Op, index: int) -> None:
+    def _make_operand_pipes(self, op: Op, index: int) -> None:
         """Make the pipes of operand `index` of an op; for a right operand in chunks those that load the chunks, and
         those from chunk to core."""
         name = op.inputs[index]
@@ -121,24 +122,24 @@ class PipeMaker:
             edge = self.edges[op.name].maps[index]
             bases = self.buffers.bases(op.name, name)
             for pipe in edge.pipes:
-                outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
-                self._draft(op, index, pipe, bases, self.cuts[name], outputs, how, 0)
+                outputs = [self._output_buffers(op, index, dest) for dest in pipe.dests]
+                self._make_pipe(op, index, pipe, bases, self.cuts[name], outputs, how, 0)
             return
         columns = op.blocking.grid_size[1]
         chunks = self.buffers.ops.chunks
         for pipe in steps.load.pipes:
             row, column = pipe.dests[0]
             outputs = [(chunks[op.name, row, column, index],)]
-            self._draft(op, index, pipe, self.buffers.bases(op.name, name), self.cuts[name], outputs, how, 1)
+            self._make_pipe(op, index, pipe, self.buffers.bases(op.name, name), self.cuts[name], outputs, how, 1)
         chunk_ids = [
             chunks[op.name, chunk, column, index] for chunk, column in product(range(steps.chunks), range(columns))
         ]
         for pipe in steps.gather.pipes:
-            outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
-            self._draft(op, index, pipe, chunk_ids, Granularity(False, steps.chunk_tiles), outputs, how, 2)
+            outputs = [self._output_buffers(op, index, dest) for dest in pipe.dests]
+            self._make_pipe(op, index, pipe, chunk_ids, Granularity(False, steps.chunk_tiles), outputs, how, 2)
 
-    def _over_links(self, op: Op) -> None:
-        """Add the pipes from the relays of a copy between chips to the operands on the other chip."""
+    def _make_link_pipes(self, op: Op) -> None:
+        """Make the pipes from the relays of a copy between chips to its operands on the destination chip."""
         op_buffers = self.buffers.ops
         chip = op.attributes.dest_device
         for id, relay, arrival in zip(
@@ -158,9 +159,9 @@ class PipeMaker:
             draft.bases = [relay]
             self.made.append(draft)
 
-    def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
-        """Return the ids of the operand buffers of the cores that a receiver stands for: one core, or a whole row or
-        column. Raises RefusedError if it lies outside the op's grid."""
+    def _output_buffers(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
+        """Return the ids of the operand buffers of the cores that `dest` means: one core of the op's grid, or a whole
+        row or column. Raises RefusedError if it lies outside the op's grid."""
         rows, columns = op.blocking.grid_size
         if dest[0] >= rows or dest[1] >= columns:
             message = f"pieces of {op.inputs[index]} and their padding are more than {rows} x {columns} cores can share"
@@ -172,7 +173,7 @@ class PipeMaker:
             return tuple(inputs[op.name, dest[0], column][index] for column in range(columns))
         return (inputs[op.name, dest[0], dest[1]][index],)
 
-    def _draft(
+    def _make_pipe(
         self,
         op: Op,
         index: int,
@@ -185,13 +186,13 @@ class PipeMaker:
     ) -> None:
         """Make one pipe to operand `index` of an op. `bases` has the ids of the source's buffers, `cut` its pieces;
         `outputs` has the buffers that are filled in each turn, `how` says where they are multicast; `steps` is that of
-        `Draft`."""
+        `Draft`. Raises RefusedError for pieces that do not fit the cut, and for a pipe of padding alone."""
         id = self.buffers.ids.new()
         name = op.inputs[index]
         pieces = pipe.pieces(cut.tiles)
         read = pieces.read
-        turn_cores, channel = self._cores(op, index, pipe, read, outputs, how)
-        inputs = self._inputs(op, index, pieces, bases, cut, turn_cores[0], steps)
+        turn_cores, channel = self._turn_cores(op, index, pipe, read, outputs, how)
+        inputs = self._input_places(op, index, pieces, bases, cut, turn_cores[0], steps)
         draft = Draft(
             id=id,
             inputs=inputs,
@@ -216,7 +217,7 @@ class PipeMaker:
             _merge_alike(draft)
         self.made.append(draft)
 
-    def _inputs(
+    def _input_places(
         self,
         op: Op,
         index: int,
@@ -226,8 +227,9 @@ class PipeMaker:
         core: tuple[int, int, int],
         steps: int,
     ) -> list[int]:
-        """Return the places that a pipe reads, one for each piece, as `Pipe.inputs` has them; padding is gathered on
-        `core`. Raises RefusedError for a pipe of padding alone, or pieces that do not fit the cut."""
+        """Return what a pipe reads: for each piece the buffer's id plus its first tile, as in `Pipe.inputs`. Buffers of
+        padding, gathered on `core`, are made where it needs them. Raises RefusedError for a pipe of padding alone, or
+        pieces that do not fit the cut."""
         name = op.inputs[index]
         padded = pieces.read[0] < 0
         if padded and (pieces.cores < 0).all():
@@ -243,8 +245,8 @@ class PipeMaker:
         return input_ids
 
     def _check_pieces(self, reader: str, name: str, pieces: Pieces, cut: Granularity, steps: int) -> None:
-        """Raise RefusedError unless pieces of the source `name` begin where its buffer is cut. `reader` is the op or
-        queue that the error names."""
+        """Raise RefusedError unless the pieces that are read of the source `name` begin where its buffer is cut.
+        `reader` is the op or queue that the error names."""
         piece_count = 1
         if steps != 2 and cut.scattered:
             queue = self.epoch.netlist.queues.get(name)
@@ -256,26 +258,27 @@ class PipeMaker:
             message = f"{name} is read from places that are not pieces of {cut.tiles} tiles"
             raise RefusedError("V081", message, "cut producer and consumer alike, or choose other ublocks", reader)
 
-    def _cores(
+    def _turn_cores(
         self, op: Op, index: int, pipe: EdgePipe, read: list[int], outputs: list[tuple[int, ...]], how: Multicast
     ) -> tuple[list[tuple[int, int, int]], int]:
-        """Return the core that gathers each turn of a pipe, and the Ethernet channel of these cores, -1 for worker
-        cores. It is the producer's core if the pipe reads only one, else the reader's; for a multicast the end of the
-        row or column at which the NoC enters it. `read` has the cores of the producer's grid that are read."""
+        """Return the (chip, row, column) that gathers each turn of a pipe, and the Ethernet channel of these cores, -1
+        for worker cores. It is the producer's core if the pipe reads only one, else the reader's; for a multicast the
+        end of the row or column at which the NoC enters it. `read` has the cores of the producer's grid that are read.
+        Raises RefusedError if turns need different channels."""
         name = op.inputs[index]
         producer = None
         if name not in self.epoch.netlist.queues:
             producer = self.epoch.ops.get(name)
         only = self._only_core_in_l1(op, index, read, producer)
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
-        if link_buffers := self._on_links(op, producer, None if in_turn else only, outputs):
+        if link_buffers := self._buffers_on_links(op, producer, None if in_turn else only, outputs):
             return self._cores_on_links(op, name, producer, link_buffers, outputs)
         if only is None:
             return [_entry_core(op, dest, how.noc1) for dest in pipe.dests], -1
         source = producer or op
         sender_multicasts = False
         if producer is not None and len(outputs) == 1:
-            sender_multicasts = self._beside(op, name, producer) is not None
+            sender_multicasts = self._direct_multicast_noc(op, name, producer) is not None
         turn_cores: list[tuple[int, int, int]] = []
         for dest in pipe.dests:
             if not sender_multicasts and (in_turn or _is_multicast(op, dest)):
@@ -285,8 +288,9 @@ class PipeMaker:
         return turn_cores, -1
 
     def _only_core_in_l1(self, op: Op, index: int, read: list[int], producer: Op | None) -> Place | None:
-        """Return the only core whose L1 a pipe reads, by row and column of the grid; None if it reads several, or DRAM.
-        `read` has the cores of the source's grid that are read."""
+        """Return the only core whose L1 a pipe reads, by row and column of the producer's grid (of the reader's for a
+        queue that a prologue loads); None if it reads several cores, padding, or DRAM. `read` has the cores of the
+        source's grid that are read."""
         name = op.inputs[index]
         edges = self.edges[op.name]
         in_prologue = name in self.epoch.prologue
@@ -301,8 +305,9 @@ class PipeMaker:
     def _cores_on_links(
         self, op: Op, name: str, producer: Op | None, link_buffers: list[int], outputs: list[tuple[int, ...]]
     ) -> tuple[list[tuple[int, int, int]], int]:
-        """Return the Ethernet core of each turn of a pipe, and its channel, given the buffer on it that each turn is
-        gathered beside. Raises RefusedError if the channels differ."""
+        """Return the (chip, row, column) of the Ethernet core of each turn of a pipe, and their channel. `link_buffers`
+        has the buffer on that core for each turn: the turn's output, or one of the producer. Raises RefusedError if the
+        channels differ."""
         channels = {self.buffers.ops.channel[link_buffer] for link_buffer in link_buffers}
         if len(channels) > 1:
             message = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
@@ -317,18 +322,20 @@ class PipeMaker:
             turn_cores.append((chip, *self.buffers.core[link_buffer]))
         return turn_cores, channels.pop()
 
-    def _beside(self, op: Op, name: str, producer: Op) -> int | None:
-        """Return the NoC over which the producer `name` multicasts itself to the first operand of the op that reads it,
-        if it stands beside the op; else None."""
+    def _direct_multicast_noc(self, op: Op, name: str, producer: Op) -> int | None:
+        """Return the NoC over which the producer `name` multicasts straight from its own core to the op that reads it,
+        since it stands beside the op; None if it does not. Cached."""
         key = op.name, name
         if key not in self._directs:
             how = multicast(self.epoch.inputs(op), op.inputs.index(name))
             self._directs[key] = direct(self.epoch.netlist.arch_name, self.grid, producer, op, how)
         return self._directs[key]
 
-    def _on_links(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> list[int]:
-        """Return, for each turn of a pipe, the buffer on whose Ethernet core it is gathered; none if worker cores
-        gather them. `only` is the only core that the pipe reads."""
+    def _buffers_on_links(
+        self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]
+    ) -> list[int]:
+        """Return, for each turn of a pipe, the buffer on whose Ethernet core it is gathered; [] if worker cores gather.
+        `only` is the only core that the pipe reads, None for several."""
         if producer is not None and is_ethernet(producer):
             source = producer
         else:
@@ -340,7 +347,7 @@ class PipeMaker:
             return [turn[0] for turn in outputs]
         return []
 
-    def _of_queue(self, queue: Queue, op: Op) -> None:
+    def _make_queue_pipes(self, queue: Queue, op: Op) -> None:
         """Make the pipes from an op to a queue that it feeds: one for each buffer, which for an untilized result reads
         all cores. Raises RefusedError for pieces that do not fit the cut."""
         ids = self.buffers.queues.ids[queue.name]
@@ -389,9 +396,9 @@ class PipeMaker:
 
 
 def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | None:
-    """Return row and column of the only core of the producer's grid that a pipe reads; None if there are several, or
-    padding. `columns` is the width of that grid; `wrap` is the grid of the reader, over which the buffers of a queue
-    are dealt."""
+    """Return row and column of the only core that a pipe reads; None if there are several, or padding. `read` numbers
+    cores row by row in a grid of `columns` columns; for a queue in L1, `wrap` is the grid over which its buffers are
+    dealt."""
     if read[0] < 0:
         return None
     read_cores = {divmod(core_number, columns) for core_number in read}
@@ -403,7 +410,7 @@ def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | Non
 
 
 def _merge_alike(draft: Draft) -> None:
-    """Replace the turns of a pipe by a single one if all have the same core and outputs and none is padding."""
+    """Reduce the turns of a pipe to a single one if all have the same core and outputs and none is padding."""
     alike = len(set(draft.cores)) == 1 and len(set(draft.outputs)) == 1
     if alike and not any(draft.padding):
         draft.outputs = draft.outputs[:1]
@@ -413,7 +420,8 @@ def _merge_alike(draft: Draft) -> None:
 
 
 def consumer_repeat(outputs: Sequence[tuple[int, ...]], padding: Sequence[bool]) -> int:
-    """Return how often each output follows itself, if that is so for all, and no output comes again later; else 1."""
+    """Return how often in a row each set of outputs is served, if that number is the same for all, and none comes again
+    later; else 1. `padding` tells for each turn whether it is padding, which may not differ in a row."""
     count = len(outputs)
     repeat = next((number for number, output in enumerate(outputs) if output != outputs[0]), count)
     if count == 1 or repeat < 2 or count % repeat:
@@ -431,9 +439,9 @@ def consumer_repeat(outputs: Sequence[tuple[int, ...]], padding: Sequence[bool])
 
 def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
     """Return the number of inputs after which a long list repeats itself, in whole clears of the reader; 0 if it does
-    not.
+    not, or is short.
 
-    `tiles` is the size of one input; `cleared` is the number of tiles that the reader clears at a time.
+    `tiles` is the size of one input; `cleared` is the number of tiles that the reader frees at a time.
     """
     count = len(inputs)
     if count <= MAX_PERIOD:
@@ -454,14 +462,14 @@ def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
 
 def _is_multicast(op: Op, dest: tuple[int, int]) -> bool:
     """Return whether a destination of a pipe is several cores of the reader `op`: its row or column is `ALL`, and the
-    grid has more than one of these."""
+    grid has more than one row or column there."""
     sizes = op.blocking.grid_size
     return any(place == ALL and size > 1 for place, size in zip(dest, sizes, strict=True))
 
 
 def _entry_core(op: Op, dest: tuple[int, int], noc1: bool) -> tuple[int, int, int]:
-    """Return the receiver's core, by chip, row and column; for a whole row or column of the reader's grid the end at
-    which the NoC enters it: the first core, over NoC 1 the last."""
+    """Return (chip, row, column) of a receiver's core; for a whole row or column of the reader's grid the core at which
+    the NoC enters it: the first, over NoC 1 the last."""
     row, column = (max(place, 0) for place in dest)
     if noc1:
         rows, columns = op.blocking.grid_size
@@ -473,8 +481,8 @@ def _entry_core(op: Op, dest: tuple[int, int], noc1: bool) -> tuple[int, int, in
 
 
 def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, Hop]) -> Iterator[Buffer]:
-    """Yield the buffers of the relays of all copies between chips, and of those by which other pipes go over links
-    (`hops`, by id), each as large as its core has room for."""
+    """Yield the buffers of all relays, each as large as its core has room for: those of copies between chips, and those
+    by which other pipes go over links (`hops`, by id)."""
     op_buffers = buffers.ops
     if not op_buffers.relays and not hops:
         return
@@ -501,13 +509,13 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
             piece=hop.piece, tile_bytes=hop.tile_bytes, epoch_tiles=hop.epoch_tiles, gathered=0, tiles=hop.tiles
         )
         if channel < 0:
-            yield _buffer(EthernetCore(chip, -1, row, column), hop.number, id, {}, relay, count)
+            yield _relay_buffer(EthernetCore(chip, -1, row, column), hop.number, id, {}, relay, count)
         else:
             sized.setdefault(EthernetCore(chip, channel, row, column), []).append((id, hop.result, relay))
     for core, group in sized.items():
         size_relays([relay for _, _, relay in group], arrived_bytes(arrived_sizes.get(core, ())))
         for number, (id, result, relay) in enumerate(group):
-            yield _buffer(core, number, id, result, relay, count)
+            yield _relay_buffer(core, number, id, result, relay, count)
 
 
 def _pipes_by_output(drafts: Iterable[Draft]) -> dict[int, Draft]:
@@ -528,9 +536,11 @@ def _bytes_held_for_gather(epoch: Epoch, buffers: Buffers, draft: Draft, piece: 
     return gathered_bytes(len(draft.inputs), cores, piece, tile, from_dram=from_dram)
 
 
-def _buffer(core: EthernetCore, number: int, id: int, result: Mapping[str, Any], relay: Relay, count: int) -> Buffer:
-    """Return the buffer of a relay. `number` counts the relays of its core; `result` has the fields of blocks of a
-    relay that is like an op's buffer; `count` is the inputs of the epoch."""
+def _relay_buffer(
+    core: EthernetCore, number: int, id: int, result: Mapping[str, Any], relay: Relay, count: int
+) -> Buffer:
+    """Return the pipe graph's buffer of a relay. `number` counts the relays of its core; `result` has the fields that
+    differ from a plain relay's; `count` is the inputs of the epoch."""
     alone = {"op": "", "ublock_rt": 1, "ublock_ct": 1, "mblock_m": 1, "mblock_n": 1}
     fields: dict[str, Any] = {**alone, **result, "chip": core.chip}
     return Buffer(

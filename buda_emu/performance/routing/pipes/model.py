@@ -133,7 +133,7 @@ class PipeGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A refusal of the vendor's net2pipe. `rule` is an id of the netlist catalogue.
+    """The refusal of a netlist by the vendor's net2pipe. `rule` is an id of the netlist catalogue.
 
     `op` is the op or queue that is at fault; `input` its operand, -1 if none is meant; `core` the row and column of a
     worker core that has too little of a resource: `used` of `limit`.
