@@ -26,8 +26,8 @@ from buda_emu.spec.formats import tile_bytes
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output buffer of one core, as `pipegen.yaml` has it. `epoch_tiles` and `size_tiles` are those of one
-    piece."""
+    """The output buffer of one core, as `pipegen.yaml` has it. `epoch_tiles` and `size_tiles` are those of one piece if
+    it is read in pieces (`replicate` of them)."""
 
     tile_size: int
     epoch_tiles: int
@@ -39,7 +39,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Intermediate:
-    """One intermediate buffer of a core, as `pipegen.yaml` has it."""
+    """One intermediate buffer of a core, as `pipegen.yaml` has it. `gathered` is the tiles of one block in it."""
 
     tile_size: int
     epoch_tiles: int
@@ -53,7 +53,7 @@ def differs_by_core(op: Op) -> bool:
 
 
 def output(op: Op, core: int, cut: Granularity, input_count: int, arch: Arch) -> Output:
-    """Return the output buffer of the `core`th core of an op, counted row by row; `cut` is the pieces in which it is
+    """Return the output buffer of core number `core` of an op, counted row by row; `cut` is the pieces in which it is
     read. Raises RefusedError for a buffer that pipes cannot read."""
     if op.acc_df == "Float32" and arch.name == "grayskull":
         raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
@@ -69,7 +69,7 @@ def output(op: Op, core: int, cut: Granularity, input_count: int, arch: Arch) ->
     per_input = blocking.t * block
     if not cut.scattered:
         if strips:
-            runs = _strips(op, core)
+            runs = _nonzero_strips(op, core)
         else:
             runs = blocking.t
         if op.untilize_output:
@@ -101,8 +101,8 @@ def output(op: Op, core: int, cut: Granularity, input_count: int, arch: Arch) ->
     )
 
 
-def _strips(op: Op, core: int) -> int:
-    """Return the number of strips that are not 0 on the `core`th core of a sparse product. Raises RefusedError if the
+def _nonzero_strips(op: Op, core: int) -> int:
+    """Return the number of strips that are not 0 on core number `core` of a sparse product. Raises RefusedError if the
     netlist states none."""
     counts = op.attributes.num_nz_strips
     if core >= len(counts):
@@ -113,8 +113,8 @@ def _strips(op: Op, core: int) -> int:
 def intermediate_buffers(
     op: Op, out: Output, fused: FusedUse | None, count: int, input_count: int, arch: Arch
 ) -> list[Intermediate]:
-    """Return all intermediate buffers of one core, that of the highest operand id first. `count` is their number by the
-    definition of a fused op, else 0."""
+    """Return all intermediate buffers of one core, that of the highest operand id first; [] if it has none. `out` is
+    the core's output buffer; `count` is their number by the definition of a fused op, else 0."""
     number = kind_of(op).intermediates(op, count)
     buffers: list[Intermediate] = []
     block = mblock_tiles(op)
@@ -130,13 +130,13 @@ def intermediate_buffers(
             epoch_tiles = tiles
         else:
             epoch_tiles = input_count * tiles
-        buffers.append(Intermediate(size, epoch_tiles, _size(op, out, fused, index, tiles), tiles))
+        buffers.append(Intermediate(size, epoch_tiles, _intermediate_tiles(op, out, fused, index, tiles), tiles))
     return buffers
 
 
-def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -> int:
-    """Return the tiles of intermediate buffer `index`; `tiles` is its size where nothing else decides. It is the
-    output's if both share their bytes."""
+def _intermediate_tiles(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -> int:
+    """Return the tiles of intermediate buffer number `index`: the output buffer's if both share their bytes; `tiles`
+    where nothing else decides."""
     if shares_output(op):
         return out.size_tiles * (out.replicate or 1)
     if op.has("sub-ops"):
@@ -149,7 +149,8 @@ def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -
 
 
 def mblock_k(op: Op) -> int:
-    """Return how often a block passes the intermediate buffer for one result, a gradient's own sum not counted."""
+    """Return how often a block passes through the intermediate buffer for one result, a gradient's own sum not
+    counted."""
     attributes = op.attributes
     passes = kind_of(op).passes(op)
     if attributes.bias:
@@ -165,7 +166,7 @@ Place = tuple[int, int]
 
 
 class OpBuffers:
-    """Buffers of the ops of an epoch, and their ids by role."""
+    """Buffers of the ops of an epoch, made op by op with `make`, and their ids by role."""
 
     def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Granularity]) -> None:
         self.epoch = epoch
@@ -194,16 +195,16 @@ class OpBuffers:
         self.results: dict[str, Output] = {}
 
     def make(self, op: Op) -> None:
-        """Make the buffers of an op's operands, results and intermediates on all its cores. Raises RefusedError for a
-        result that pipes cannot read."""
+        """Make the buffers of an op's operands, results and intermediates on all its cores, and of its chunks. Raises
+        RefusedError for a result that pipes cannot read."""
         inputs = self.epoch.inputs(op)
         arch = self.arch
         count = self.epoch.input_count
         operands = self.operands[op.name] = [inputs.operand(index) for index in range(inputs.kind.input_buffers(op))]
         if is_ethernet(op):
-            self._copies(op, operands[0])
+            self._make_copy_buffers(op, operands[0])
             return
-        self._chunks_of(op, operands)
+        self._make_chunk_buffers(op, operands)
         if op.type == "tilizer":
             offset = _flat_offsets(op, inputs.sources[0], operands)
         else:
@@ -224,7 +225,7 @@ class OpBuffers:
         for cell in range(rows * columns):
             row, column = divmod(cell, columns)
             core = core_of(op, row, column)
-            self._operands_of_core(op, (row, column), core, fields, offset)
+            self._make_operands_of_core(op, (row, column), core, fields, offset)
             if cell and differs_by_core(op):
                 out = output(op, cell, self.cuts[op.name], count, arch)
                 intermediates = intermediate_buffers(op, out, fused, number, count, arch)
@@ -237,21 +238,21 @@ class OpBuffers:
                     shared = intermediate_ids[0]
                 else:
                     shared = -1
-                self.made[id] = self._output(op, out, id, core, shared, passes, shared_fields)
+                self.made[id] = self._output_buffer(op, out, id, core, shared, passes, shared_fields)
             for place, (intermediate_id, intermediate) in enumerate(zip(intermediate_ids, intermediates, strict=True)):
                 extra: dict[str, Any] = {}
                 if op.gradient_op:
                     extra = self._gradient_fields(op, cell, place)
                 operand = INTERMEDIATE_OPERAND + len(intermediates) - 1 - place
                 self.core[intermediate_id] = core
-                self.made[intermediate_id] = _intermediate(
+                self.made[intermediate_id] = _intermediate_buffer(
                     intermediate_id, core, operand, intermediate, {**intermediate_fields, **extra}
                 )
         self.results[op.name] = out
 
-    def _copies(self, op: Op, operand: Operand) -> None:
-        """Make the buffers of a copy between chips: operand and result where it arrives. Relays only get their ids;
-        they are made later, when their pipes are known."""
+    def _make_copy_buffers(self, op: Op, operand: Operand) -> None:
+        """Make the buffers of a copy between chips: operand and result where it arrives. Relays only get their ids
+        here; they are made later, when their pipes are known."""
         arch = self.arch
         cells = op.blocking.cells
         operand_fields = self._operand_fields(op, 0, operand)
@@ -285,11 +286,11 @@ class OpBuffers:
             size = _shared_tiles(op, operand.size_tiles, out.size_tiles)
             arrival_buffer = Buffer(id=arrival, **operand_fields)
             self.made[arrival] = replace(arrival_buffer, operand=number, size_tiles=size, **place)
-            ids_by_op = self._output(op, out, id, arrival_core.place, arrival, passes, blocks)
+            ids_by_op = self._output_buffer(op, out, id, arrival_core.place, arrival, passes, blocks)
             pieces = {"is_scatter": True, "replicate": max(1, out.replicate)}
             self.made[id] = replace(ids_by_op, operand=OUTPUT_OPERAND + number, size_tiles=size, **pieces, **place)
 
-    def _operands_of_core(
+    def _make_operands_of_core(
         self,
         op: Op,
         cell: Place,
@@ -297,8 +298,9 @@ class OpBuffers:
         fields: list[dict[str, Any]],
         offset: Callable[[int, int], int] | None,
     ) -> None:
-        """Make the operand buffers of one core: `cell` is its place in the op's grid, `core` in the grid of the chip.
-        `fields` has what all cores share, `offset` the begin of a tilizer's part by cell."""
+        """Make the operand buffers of one core: `cell` is its place in the op's grid, `core` that on the chip. `fields`
+        has what all cores share; `offset` returns, for a tilizer, the byte of a cell's part in the flat data (None for
+        other ops)."""
         ids = self.inputs[op.name, cell[0], cell[1]] = self._ids.several(len(fields))
         extra: dict[str, Any] = {"tilize_row_col_offset": offset(*cell)} if offset is not None else {}
         for id, operand_fields in zip(ids, fields, strict=True):
@@ -324,11 +326,11 @@ class OpBuffers:
             "embedding_op_index_input": embeds and index == 1,
         }
 
-    def _output(
+    def _output_buffer(
         self, op: Op, out: Output, id: int, core: Place, shared: int, passes: int, fields: Mapping[str, Any]
     ) -> Buffer:
-        """Return the output buffer of one core. `shared` is the id of the buffer whose bytes it shares, -1 if it has
-        its own; `passes` is `mblock_k`."""
+        """Return the pipe graph's output buffer of one core. `shared` is the id of the buffer whose bytes it shares, -1
+        if it has its own; `passes` is `mblock_k`."""
         return Buffer(
             id=id,
             operand=OUTPUT_OPERAND,
@@ -349,8 +351,8 @@ class OpBuffers:
         )
 
     def _gradient_fields(self, op: Op, cell: int, number: int) -> dict[str, Any]:
-        """Return the fields of the intermediate buffer in which a gradient accumulates on the core of a cell; it is
-        loaded from the op's queue and stored there. `number` counts the intermediate buffers of the core."""
+        """Return the fields of the intermediate buffer in which a gradient accumulates on the core number `cell`: it is
+        loaded from the op's queue, and stored there. `number` counts the intermediate buffers of the core."""
         queue = self.epoch.fed[op.name][0]
         place = queue.buffers[cell]
         return {
@@ -366,8 +368,9 @@ class OpBuffers:
             "q_slots": queue.entries,
         }
 
-    def _chunks_of(self, op: Op, operands: list[Operand]) -> None:
-        """Make the buffers of the chunks of operands that come in two steps, on the first cores of each column."""
+    def _make_chunk_buffers(self, op: Op, operands: list[Operand]) -> None:
+        """Make the buffers of the chunks in which a prologue loads some right operands: one chunk on each of the first
+        cores of each column, from which it is gathered."""
         for index, name in enumerate(op.inputs[: len(operands)]):
             steps = self.edges[op.name].two_steps.get(name)
             if steps is None:
@@ -396,7 +399,8 @@ class OpBuffers:
 
 
 def _shared_tiles(op: Op, operand: int, result: int) -> int:
-    """Return the tiles of the one buffer that is operand and result of a copy between chips."""
+    """Return the tiles of the one buffer that is operand and result of a copy between chips, given the tiles that each
+    needs. Raises RefusedError unless one number divides the other."""
     size = max(operand, result)
     if size % min(operand, result):
         message = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
@@ -405,7 +409,7 @@ def _shared_tiles(op: Op, operand: int, result: int) -> int:
 
 
 def core_of(op: Op, row: int, column: int) -> Place:
-    """Return row and column of the worker core at a place in an op's grid."""
+    """Return row and column, on the chip, of the worker core at a place in an op's grid."""
     if op.grid_transpose:
         row, column = column, row
     return op.grid_loc[0] + row, op.grid_loc[1] + column
@@ -435,8 +439,11 @@ def untilize_fields(op: Op) -> dict[str, Any]:
     }
 
 
-def _intermediate(id: int, core: Place, operand: int, intermediate: Intermediate, fields: dict[str, Any]) -> Buffer:
-    """Return an intermediate buffer of one core; `fields` has those that it shares with the op's others."""
+def _intermediate_buffer(
+    id: int, core: Place, operand: int, intermediate: Intermediate, fields: dict[str, Any]
+) -> Buffer:
+    """Return the pipe graph's buffer of an intermediate of one core; `fields` has those that it shares with the op's
+    others."""
     return Buffer(
         id=id,
         operand=operand,
@@ -451,8 +458,8 @@ def _intermediate(id: int, core: Place, operand: int, intermediate: Intermediate
 
 
 def _flat_offsets(op: Op, source: Queue | Op, operands: list[Operand]) -> Callable[[int, int], int]:
-    """Return a function from row and column of a tilizer's core to the bytes from the begin of a buffer of flat data to
-    the core's part."""
+    """Return a function that maps row and column of a tilizer's core to the bytes from the begin of a buffer of flat
+    data to the core's part."""
     blocking = source.blocking
     down, across = (cores // buffers for cores, buffers in zip(op.blocking.grid_size, blocking.grid_size, strict=True))
     step = blocking.mblock[1] // across * operands[0].tile_size

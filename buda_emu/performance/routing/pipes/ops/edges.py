@@ -31,8 +31,8 @@ from buda_emu.support.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class TwoSteps:
-    """The pipes of an operand in two steps. `load` goes from the queue to chunks, one for each of the first cores of a
-    column, `gather` from there to all cores."""
+    """The pipes of a right operand that a prologue loads in chunks. `load` goes from the queue to the chunks, one on
+    each of the first cores of a column, `gather` from the chunks to all cores of the column."""
 
     load: EdgeMap
     gather: EdgeMap
@@ -41,7 +41,7 @@ class TwoSteps:
 
 
 def unroll_multicasts(edge: EdgeMap) -> EdgeMap:
-    """Return the edge with a pipe for each core in place of one for a row or column of cores."""
+    """Return the edge with a pipe to each single core in place of one to a whole row or column of cores."""
     rows, columns = edge.consumer_grid
     pipes: list[EdgePipe] = []
     for pipe in edge.pipes:
@@ -61,8 +61,8 @@ def unroll_multicasts(edge: EdgeMap) -> EdgeMap:
 
 
 def two_steps(source: EdgeSource, path: Path, reading: Reading) -> TwoSteps:
-    """Return the pipes of a right operand in chunks, each of which one core of a column loads. Raises RefusedError for
-    a refusal of the vendor's net2pipe."""
+    """Return the pipes that load a right operand in chunks, each on one core of a column, and from there to all its
+    cores. Raises RefusedError for what net2pipe refuses."""
     under_tms = source_map(source, path)
     if under_tms.needs_phases:
         raise RefusedError("V328", "pieces of a stack come in phases, a prologue needs all at once")
@@ -76,9 +76,9 @@ def two_steps(source: EdgeSource, path: Path, reading: Reading) -> TwoSteps:
     gather: list[EdgePipe] = []
     granularity = under_tms.buffer_tiles
     for column, tiles in enumerate(read_in_order(under_tms.tiles, reading)):
-        loaded, gathered = _chunks(tiles, reading, size, column)
+        loaded, gathered = _chunk_pipes(tiles, reading, size, column)
         load += loaded
-        granularity = _runs(np.concatenate([pipe.tiles for pipe in loaded]), granularity)
+        granularity = _common_run(np.concatenate([pipe.tiles for pipe in loaded]), granularity)
         numbers = np.concatenate(gathered)
         gather.append(
             EdgePipe(
@@ -101,9 +101,10 @@ def two_steps(source: EdgeSource, path: Path, reading: Reading) -> TwoSteps:
     )
 
 
-def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[list[EdgePipe], list[Tiles]]:
-    """Return the pipes that load the chunks of a column of cores, each of `size` tiles, and for each chunk an array
-    that has its number once for each tile. Raises RefusedError if a kernel broadcast does not repeat what it keeps."""
+def _chunk_pipes(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[list[EdgePipe], list[Tiles]]:
+    """Return the pipes that load the chunks of a column of cores, each of `size` of `tiles`, and for each chunk an
+    array with its number, repeated for each of its tiles. Raises RefusedError if a kernel broadcast does not repeat
+    what it keeps."""
     number = np.arange(len(tiles))
     if reading.kept:
         block = len(tiles) // reading.t
@@ -128,14 +129,14 @@ def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[lis
 
 
 def _numbers_in_chunks(parts: list[Tiles]) -> Tiles:
-    """Return for each tile of the chunks `parts` its number in its chunk, counted from 1, as the place where the
-    chunk's buffer holds it."""
+    """Return for each tile of all chunks `parts` its number in its own chunk, counted from 1: its place in the chunk's
+    buffer."""
     return np.concatenate([np.arange(1, len(part) + 1, dtype=np.int64) for part in parts])
 
 
-def _runs(tiles: Tiles, granularity: int) -> int:
-    """Return the largest divisor of the granularity that divides all runs of adjacent tiles shorter than it; where they
-    begin does not count."""
+def _common_run(tiles: Tiles, granularity: int) -> int:
+    """Return the largest divisor of `granularity` that divides every run of adjacent tiles shorter than it; where the
+    runs begin does not count."""
     breaks = np.nonzero(tiles[1:] != tiles[:-1] + 1)[0] + 1
     ends = np.concatenate((breaks, [len(tiles)]))
     for run in np.diff(ends, prepend=0).tolist():
@@ -146,9 +147,9 @@ def _runs(tiles: Tiles, granularity: int) -> int:
 
 @dataclass(slots=True)
 class OpEdges:
-    """The edges of an op. `maps` has one for each input that the netlist names, `two_steps` those of queues in chunks.
-    `as_read` tells for queues with a prologue whether L1 keeps them as they are read, rather than as they lie in
-    DRAM."""
+    """The edges of an op. `maps` has one for each input that the netlist names, `two_steps` those of queues in chunks,
+    by name. `as_read` tells for queues in a prologue whether L1 keeps them in the order in which the op reads them,
+    rather than as they lie in DRAM."""
 
     maps: list[EdgeMap] = field(default_factory=list[EdgeMap])
     two_steps: dict[str, TwoSteps] = field(default_factory=dict[str, TwoSteps])
@@ -171,24 +172,25 @@ def make_source(producer: Queue | Op, input_count: int) -> EdgeSource:
 
 
 def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
-    """Return the pipes of operand `index`, as if no prologue kept it. `input_count` is the inputs of the epoch. Raises
-    RefusedError for a refusal of net2pipe, UnsupportedError for too many tiles."""
+    """Return the pipes of operand `index`, as if no prologue loaded it. `input_count` is the inputs of the epoch.
+    Raises RefusedError for a refusal of net2pipe, UnsupportedError for too many tiles."""
     if inputs.kind.is_flat(index):
         return inputs.kind.flat_edge(inputs)
     return edge_map(*edge_ends(inputs, index, input_count))
 
 
 def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[EdgeSource, Path, Reading]:
-    """Return the arguments of `edge_map` for operand `index`, which reads tiles. `input_count` is the inputs of the
-    epoch. Raises RefusedError for a result that no pipe can read."""
+    """Return the arguments of `edge_map` for operand `index`, which must be read in tiles. `input_count` is the inputs
+    of the epoch. Raises RefusedError for a result that no pipe can read."""
     source = make_source(inputs.sources[index], input_count)
     path = path_of(inputs.op, index)
     return source, path, inputs.reading(index, shape_after(source.blocking, path))
 
 
 def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> OpEdges:
-    """Return all edges of an op; `input_count` is the inputs of the epoch, `prologue` has the queues that stay in L1.
-    Raises RefusedError for a refusal of net2pipe, UnsupportedError for too many tiles, both with the input."""
+    """Return all edges of an op; `input_count` is the inputs of the epoch, `prologue` has the queues that a prologue
+    loads into L1. Raises RefusedError for what net2pipe refuses, with its `input` set, and UnsupportedError for too
+    many tiles."""
     edges = OpEdges()
     for index, name in enumerate(inputs.op.inputs):
         try:
@@ -205,8 +207,8 @@ def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> O
 
 
 def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap, edges: OpEdges) -> EdgeMap:
-    """Return the edge of an operand that a prologue keeps in L1, given the edge without it, and note in `edges` how L1
-    keeps it: as it is read if it fits the operand's buffer, in chunks, or as it lies in DRAM."""
+    """Return the edge of an operand that a prologue loads into L1, given the edge without it, and note in `edges` how
+    L1 keeps it: as it is read if it fits the operand's buffer, in chunks, or as it lies in DRAM."""
     op = inputs.op
     name = inputs.op.inputs[index]
     fits_buffer = edge.most_tiles <= inputs.size_tiles(index)
@@ -227,7 +229,8 @@ def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap
 
 def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
     """Return the pipes from an op to a queue that it feeds. `input_count` is the inputs of the epoch. Raises
-    RefusedError for a refusal of net2pipe, UnsupportedError for too many tiles."""
+    RefusedError for what net2pipe refuses, such as a buffer that several cores would fill, UnsupportedError for too
+    many tiles."""
     blocking = queue.blocking
     reading = Reading(
         t=blocking.t,

@@ -29,15 +29,15 @@ def has_output_buffer(op: Op) -> bool:
 
 
 def shares_output(op: Op) -> bool:
-    """Return whether an op's output buffer and its intermediate buffer, if there is one, are the same bytes (for an
-    Ethernet copy: input and output buffer)."""
+    """Return whether the bytes of an op's output buffer are also those of its intermediate buffer, if it has one; for a
+    copy on Ethernet cores, of its input buffer."""
     one_kind = op.intermed_df == op.out_df and not op.untilize_output and op.type not in ("fused_op", "topk")
     return (has_output_buffer(op) and one_kind) or is_ethernet(op)
 
 
 def kernel_broadcast(op: Op, index: int) -> tuple[int, bool]:
-    """Return the tiles that a core keeps of operand `index` and reads again and again, as its attributes ask for, and
-    whether it keeps as many for each t; (0, False) where all tiles come."""
+    """Return how many tiles of operand `index` a core keeps and reads again and again (kernel_broadcast, single_tile),
+    and whether it keeps as many for each t; (0, False) if it keeps none."""
     attributes = op.attributes
     for number, tiles in attributes.kernel_broadcast_per_t:
         if number == index:
@@ -56,8 +56,8 @@ def mblock_tiles(op: Op) -> int:
 
 
 def buffered_mblocks(op: Op) -> int:
-    """Return the mblocks that the output buffer holds at a time: half of buf_size_mb, since it is filled while it is
-    read. Raises RefusedError for an odd number above 1."""
+    """Return how many mblocks the output buffer can hold while others are read: half of buf_size_mb, at least 1. Raises
+    RefusedError for an odd buf_size_mb above 1."""
     size = op.buf_size_mb
     if size > 1 and size % 2:
         raise RefusedError("V080", f"buf_size_mb is {size}", "use 1 or an even number")

@@ -54,7 +54,8 @@ class Dense(OpKind):
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return True: net2pipe decides it for every operand of a product."""
+        """Return True: for every operand of a product net2pipe decides whether L1 keeps it in the order in which it is
+        read."""
         return True
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
@@ -85,9 +86,9 @@ class Dense(OpKind):
         return super().block(inputs, index)
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles that are cleared at a time: a column of ublocks of the left factor or a row of the right
-        one, a single ublock for the operand that `min_buffer_input` names, and a ublock of the result for a bias or
-        scales."""
+        """Return the tiles of an operand that the kernel frees at a time: a column of ublocks of the left factor or a
+        row of the right one, a single ublock for the operand that `min_buffer_input` names, and a ublock of the result
+        for a bias or scales."""
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
@@ -112,7 +113,8 @@ class Sparse(Dense):
         return Shared(columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return whether net2pipe decides if L1 keeps the operand as it is read: for all but the activations."""
+        """Return whether net2pipe decides if L1 keeps the operand in the order in which it is read: all operands but
+        the activations."""
         return index != 1
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
@@ -149,15 +151,15 @@ class Sparse(Dense):
         return tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles that are cleared at a time: all sparse tiles, a row of ublocks of the activations, one tile
-        of indices, a ublock of the bias."""
+        """Return the tiles of an operand that the kernel frees at a time: all sparse tiles, a row of ublocks of the
+        activations, one tile of indices, a ublock of the bias."""
         attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
         return (attributes.num_sparse_tiles, inputs.op.blocking.mblock[1] * c * attributes.u_kt, 1, r * c)[index]
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        """Return 0 for sparse tiles and indices, whose buffer two clears decide; else the bytes that cover the
-        latency."""
+        """Return 0 for sparse tiles and indices, whose buffer need only hold two clears; for other operands `covering`,
+        the bytes that cover the latency of the NoC."""
         if index in (0, 2):
             return 0
         return covering
@@ -181,7 +183,7 @@ class Depthwise(OpKind):
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return True: net2pipe decides it for every operand."""
+        """Return True: for every operand net2pipe decides whether L1 keeps it in the order in which it is read."""
         return True
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
@@ -210,9 +212,9 @@ class Depthwise(OpKind):
         return super().block(inputs, index)
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles that are cleared at a time: a column of ublocks of the data or a row of those of the
-        weights, a single ublock for the operand that `min_buffer_input` names, and a ublock of the result for a
-        bias."""
+        """Return the tiles of an operand that the kernel frees at a time: a column of ublocks of the data or a row of
+        those of the weights, a single ublock for the operand that `min_buffer_input` names, and a ublock of the result
+        for a bias."""
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
@@ -264,7 +266,7 @@ class Reduce(OpKind):
         return t * attributes.z * tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles of one ublock of the operand."""
+        """Return the tiles of one ublock of the operand, which the kernel frees at a time."""
         attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
         if attributes.dim == "r":
@@ -293,7 +295,7 @@ class TopK(OpKind):
         return inputs.op.blocking.t * ublock * inputs.op.blocking.mblock[0] * inputs.op.attributes.m_k, ublock
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles of one ublock of the operand."""
+        """Return the tiles of one ublock of the operand, which the kernel frees at a time."""
         return inputs.op.blocking.ublock[0] * inputs.op.attributes.u_kt
 
 
@@ -334,8 +336,8 @@ class ActivationBuffer(OpKind):
         return op.blocking.t * attributes.inner_tiles * n * c, gathered
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles that are cleared at a time: a row of ublocks of the activations, or a single one if
-        `min_buffer_input` names them; one tile of indices."""
+        """Return the tiles of an operand that the kernel frees at a time: a row of ublocks of the activations, or a
+        single ublock if `min_buffer_input` names them; one tile of indices."""
         op = inputs.op
         attributes = inputs.op.attributes
         if attributes.min_buffer_input == 0:
@@ -377,8 +379,8 @@ def columns_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
 
 def reduce_reading(result: Reading, dim: str, k: tuple[int, int], sub_op: str) -> Reading:
     """Return the reading of the operand of a reduce over rows ("r") or columns ("c"), given the reading of its result.
-    `k` is (mblocks, tiles of a ublock) along the dimension; `sub_op` is its name in a fused op, "" outside one. Raises
-    RefusedError for another dim."""
+    `k` is (mblocks, tiles of a ublock) along the reduced dimension; `sub_op` is the reduce's name in a fused op, ""
+    outside one. Raises RefusedError for another dim."""
     (m, n) = result.mblock
     (r, c) = result.ublock
     if dim == "r":
@@ -426,7 +428,7 @@ class Embedding(OpKind):
         return tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return what is cleared at a time: the table's rows of one tile, or one tile of indices."""
+        """Return what the kernel frees at a time: as many rows of the table as a tile has, or one tile of indices."""
         if index == 0:
             return inputs.sources[0].blocking.tile_dim[0]
         return 1
@@ -456,15 +458,15 @@ class Tilizer(OpKind):
         return blocking.t * count * (source.mblock[1] // _cores_per_buffer_column(inputs.op, source)), count
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the rows of elements in one ublock of the flat data, which are cleared at a time: for flat data a row
-        counts as a tile."""
+        """Return the rows of elements in one ublock of the flat data, which the kernel frees at a time: in flat data a
+        row counts as a tile."""
         source = inputs.sources[index].blocking
         return source.ublock[0] * source.tile_dim[0]
 
 
 def _cores_per_buffer_column(op: Op, source: Blocking) -> int:
     """Return how many columns of an op's cores read from one column of buffers of the queue with blocking `source`, at
-    least 1: the share of an embedding table's row, or of a tilizer's flat row, that one core reads is found with it."""
+    least 1. An embedding table's row, or a tilizer's flat row, is shared by so many cores."""
     return max(1, op.blocking.grid_size[1] // source.grid_size[1])
 
 
@@ -472,7 +474,7 @@ class Fused(OpKind):
     """A fused op: several ops as one schedule on the same cores (OPS 8)."""
 
     def intermediates(self, op: Op, of_fused: int) -> int:
-        """Return the number of intermediate buffers that the definition states (`of_fused`), 0 if it states none."""
+        """Return `of_fused`, the number of intermediate buffers that the definition states; 0 if it states none."""
         if of_fused > 0 or op.gradient_op:
             return max(of_fused, 0)
         return 0
@@ -481,7 +483,7 @@ class Fused(OpKind):
         """Return which rows and columns share an operand that a product inside reads; of several on one side, all but
         the first go over the other NoC. Raises RefusedError if more than two operands are multicast."""
         op = inputs.op
-        products = [(number, *_reader(inputs, number)) for number in range(len(op.inputs))]
+        products = [(number, *_first_reader(inputs, number)) for number in range(len(op.inputs))]
         rows = [number for number, name, sub in products if sub.has("rows by columns") and name == sub.inputs[0]]
         columns = [number for number, name, sub in products if sub.has("rows by columns") and name != sub.inputs[0]]
         down, across = op.blocking.grid_size
@@ -494,13 +496,14 @@ class Fused(OpKind):
         return Shared(index in rows, index in columns, second)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return whether the sub-op that reads the operand first keeps no sums."""
-        return not _reader(inputs, index)[1].has("keeps sums")
+        """Return whether net2pipe decides if L1 keeps the operand in the order in which it is read: if the sub-op that
+        reads it first keeps no sums."""
+        return not _first_reader(inputs, index)[1].has("keeps sums")
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         """Return the reading of an operand by the sub-op that reads it first: rows or columns for a product, along its
         dimension for a reduce, else as the sub-op's result. Raises RefusedError for a reduce over z."""
-        name, sub = _reader(inputs, index)
+        name, sub = _first_reader(inputs, index)
         attributes = sub.attributes
         (m, n) = sub.mblock
         (r, c) = sub.ublock
@@ -528,7 +531,7 @@ class Fused(OpKind):
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         """Return the tiles of an operand for one input of the epoch, and those gathered at a time, as the sub-op that
         reads it first takes them."""
-        name, sub = _reader(inputs, index)
+        name, sub = _first_reader(inputs, index)
         t = inputs.op.blocking.t
         (m, n) = sub.mblock
         (r, c) = sub.ublock
@@ -545,10 +548,11 @@ class Fused(OpKind):
         return t * m * n * r * c, m * n * r * c
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles that are cleared at a time: a ublock of the sub-op that reads the operand first, times the
-        factor by which a second reading lets the buffer grow."""
+        """Return the tiles of an operand that the kernel frees at a time: a ublock of it (for a product or reduce with
+        the inner dimension of the sub-op that reads it first), times the factor by which another sub-op that reads it
+        lets its buffer grow."""
         assert inputs.fused is not None
-        name, sub = _reader(inputs, index)
+        name, sub = _first_reader(inputs, index)
         (r, c) = sub.ublock
         attributes = sub.attributes
         tiles = r * c
@@ -559,9 +563,10 @@ class Fused(OpKind):
         return tiles * inputs.fused.forked.get(name, 1)
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        """Return the bytes of an operand's buffer: twice all that is read for a product's right operand, and for a left
-        one that several columns of ublocks read; else the operand's share of those that cover the latency."""
-        name, sub = _reader(inputs, index)
+        """Return the least bytes of an operand's buffer: twice all that is read for a product's right operand, and for
+        a left one that several columns of ublocks read; else the operand's share of `covering`, the bytes that cover
+        the latency of the NoC."""
+        name, sub = _first_reader(inputs, index)
         if sub.has("rows by columns") and name == sub.inputs[1]:
             return 2 * size * sub.attributes.m_k * sub.mblock[1] * inputs.tiles_per_clear(index)
         if sub.has("rows by columns") and name == sub.inputs[0] and sub.mblock[1] > 1:
@@ -570,15 +575,15 @@ class Fused(OpKind):
 
 
 def share_among_operands(op: Op, covering: int) -> int:
-    """Return an operand's part of `covering`, the bytes that cover the latency of the NoC: all of it for up to three
-    operands, else the bytes of three shared by all."""
+    """Return an operand's part of `covering`, the bytes that cover the latency of the NoC: all of it for an op of up to
+    three operands, else its equal share of three times as much."""
     if len(op.inputs) > 3:
         return covering * 3 // len(op.inputs)
     return covering
 
 
-def _reader(inputs: OpInputs, index: int) -> tuple[str, SubOp]:
-    """Return the name of an input inside the fused op, and the sub-op that reads it first."""
+def _first_reader(inputs: OpInputs, index: int) -> tuple[str, SubOp]:
+    """Return the name of operand `index` inside the fused op (`input0`, ...), and the sub-op that reads it first."""
     assert inputs.fused is not None
     name = f"input{index}"
     return name, inputs.fused.readers[name]
@@ -588,7 +593,7 @@ class TileByTile(OpKind):
     """Ops on one or two operands, tile by tile."""
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return True: net2pipe decides it for every operand."""
+        """Return True: for every operand net2pipe decides whether L1 keeps it in the order in which it is read."""
         return True
 
 
@@ -597,7 +602,7 @@ class Splice(OpKind):
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
         """Return the reading of an input: all that its source has, shared by the cores in ublocks as the result's. With
-        granularity "ublock" it has the result's t, else its own."""
+        granularity "ublock" it has the result's t, else the source's."""
         op = inputs.op
         reading = super().reading(inputs, index, source)
         (rows, columns) = op.blocking.grid_size
@@ -639,7 +644,7 @@ _BY_TYPE: Final[Mapping[str, OpKind]] = {
 
 def kind_of(op: Op) -> OpKind:
     """Return the kind of an op, which decides how net2pipe sizes and feeds its operands. Raises RefusedError for an op
-    without a kind of its own that has more than two inputs."""
+    type that has no kind of its own if the op does not have one or two inputs."""
     kind = _BY_TYPE.get(op.type)
     if kind is not None:
         if op.type == "matmul" and op.attributes.identity:
