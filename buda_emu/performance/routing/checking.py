@@ -59,8 +59,8 @@ _STREAM_RULES: Final = {
 def check(
     path: StrPath, arch: str | None = None, *, cache: bool = True, cluster: Cluster | None = None
 ) -> NetlistResult:
-    """Check a file as `netlist.check` does with `strict`, and its pipes and streams, too. Never raises for the contents
-    of the file."""
+    """Check a file as `netlist.check` does with `strict`, and its pipes and streams, too; what is wrong becomes
+    findings. Never raises for the contents of the file."""
     result = load.check(path, arch, strict=True, cache=cache)
     if result.netlist is None:
         return result
@@ -86,9 +86,9 @@ def check_text(
 
 
 def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None) -> NetlistResult:
-    """Add the findings of pipes and streams to the result of a check of `text`; a result without netlist stays as it
-    is. `cluster` describes the links between the chips. Findings that a comment of the text ignores are left out, and
-    an error among the others takes the netlist from the result."""
+    """Return the result of a check of `text` with the findings of pipes and streams added; a result without netlist
+    stays as it is. `cluster` describes the links between the chips. Findings that a comment of the text ignores are
+    left out; an error among the others takes the netlist out of the result."""
     netlist = result.netlist
     if netlist is None:
         return result
@@ -122,7 +122,8 @@ def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagn
 
 
 def netlist_mark(netlist: Netlist) -> Mark:
-    """Return the place of findings about the netlist as a whole: its first graph, else the begin of the file."""
+    """Return where findings about the netlist as a whole are shown: at its first graph, else at the begin of the
+    file."""
     first = next(iter(netlist.graphs.values()), None)
     if first is not None:
         return first.at()
@@ -130,8 +131,8 @@ def netlist_mark(netlist: Netlist) -> Mark:
 
 
 def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
-    """Yield the findings of one epoch, for each rule and op that of the core that exceeds its limit most. Raises
-    UnsupportedError if no pipes are made for the epoch."""
+    """Yield the findings of one epoch: for each rule and op only that of the core that exceeds its limit most, with the
+    number of the others. Raises UnsupportedError if no pipes can be made for the epoch."""
     built = build(epoch)
     refusals: list[Refusal] = built.refusals
     if built.graph is not None:
@@ -154,14 +155,14 @@ def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
             netlist,
             refusal.rule,
             statement + suffix,
-            _mark(entity or netlist.graphs[epoch.graphs[0]], refusal),
+            _refusal_mark(entity or netlist.graphs[epoch.graphs[0]], refusal),
             refusal.hint,
         )
 
 
 def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
-    """Return the refusals of streams as refusals of pipes, with the rule of each and the op that has operands on the
-    refused core, "" if none has."""
+    """Return the refusals of streams as refusals of pipes: each with its netlist rule and the op that has operands on
+    the refused core, "" if none has."""
     assert built.graph is not None
     operands = (refusal for refusal in built.graph.buffers if refusal.buffer_type == "unpacker")
     ops = {
@@ -188,7 +189,8 @@ def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
 
 
 def _worst(refusals: Iterable[Refusal]) -> Iterator[tuple[Refusal, int]]:
-    """Yield for each rule and op the refusal that is furthest beyond its limit, and the number of the others."""
+    """Yield for each rule and op the refusal with the greatest use of what it exceeds, and how many other refusals
+    these have."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault((refusal.rule, refusal.op), []).append(refusal)
@@ -196,9 +198,9 @@ def _worst(refusals: Iterable[Refusal]) -> Iterator[tuple[Refusal, int]]:
         yield max(group, key=lambda refusal: refusal.used), len(group) - 1
 
 
-def _mark(entity: Sourced, refusal: Refusal) -> Mark:
-    """Return the place of a refusal in the file: the TMs of the refused input, else its name, else the op, queue or
-    graph itself."""
+def _refusal_mark(entity: Sourced, refusal: Refusal) -> Mark:
+    """Return the place of a refusal in the file: the TMs of the refused input if it has any, else its name; without an
+    input, the op, queue or graph itself."""
     if refusal.input < 0:
         return entity.at()
     tms = entity.at(f"input_{refusal.input}_tms", "")

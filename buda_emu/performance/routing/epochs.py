@@ -37,8 +37,8 @@ def route_netlist(netlist: Netlist, *, phases: bool = False, cluster: Cluster | 
 
 
 def route_epochs(netlist: Netlist, numbers: Container[int]) -> dict[int, RoutedEpoch | str]:
-    """Return the routing of epochs by their numbers, or the reason why an epoch cannot be routed. Epochs that no
-    program executes are missing."""
+    """Return, for each of these epochs by number, its routing, or the reason (text) why it cannot be routed. Epochs
+    that no program executes are missing. Chips are taken to have no links."""
     routed_epochs: dict[int, RoutedEpoch | str] = {}
     for epoch in epochs(netlist):
         if epoch.number in numbers:
@@ -63,8 +63,8 @@ def _route_epoch(epoch: Epoch, phases: bool) -> RoutedEpoch:
 
 
 def _convert_refusal(refused: RefusedPipes) -> Refusal:
-    """Return a refusal of pipes as one of streams: its rule takes the place of the limit's name, its core counts as one
-    of chip 0."""
+    """Return a refusal of pipes as one of streams, so that results have one kind: its rule becomes `what`, and its core
+    counts as one of chip 0."""
     if refused.op:
         prefix = f"{refused.op}: "
     else:

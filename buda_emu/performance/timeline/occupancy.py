@@ -47,7 +47,7 @@ class Occupancy:
 
 
 def occupancy(lives: Iterable[Live]) -> dict[str, Occupancy]:
-    """Return the occupancy of every space in which tensors live, by its name."""
+    """Return, by name of the space, the contents over time of every space in which tensors live."""
     spaces: dict[str, list[Live]] = {}
     for live in lives:
         spaces.setdefault(live.space, []).append(live)
@@ -55,7 +55,7 @@ def occupancy(lives: Iterable[Live]) -> dict[str, Occupancy]:
 
 
 def _space_occupancy(space: str, lives: list[Live]) -> Occupancy:
-    """Return the occupancy of one space; tensors that live for no time are left out."""
+    """Return the contents of one space over time; tensors that live for no time are left out."""
     sorted_lives = tuple(
         sorted((live for live in lives if live.start < live.end), key=lambda live: (live.start, live.address))
     )

@@ -40,8 +40,9 @@ class Order:
         return bool(self.before_each(np.array([first], np.int64), np.array([second], np.int64))[0])
 
     def before_each(self, first: Ints, second: Ints) -> Flags:
-        """Return `before` for pairs of tasks, two arrays [pairs]. Many pairs take hardly longer than one. Raises
-        HostError for a number that is not a task."""
+        """Return for each pair of tasks, given as two arrays [pairs], whether the first has always ended when the
+        second starts: bool[pairs]. Many pairs take hardly longer than one. Raises HostError for a number that is not a
+        task."""
         for tasks in (first, second):
             if tasks.size and not 0 <= int(tasks.min()) <= int(tasks.max()) < self.tasks:
                 raise HostError(f"the schedule has tasks 0 to {self.tasks - 1}")
@@ -52,11 +53,11 @@ class Order:
         return answer
 
     def find_races(self, space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags) -> Ints:
-        """Return pairs of accesses [pairs, 2] that touch common bytes in no fixed order, at least one of them writing.
-        Each access is a space, bytes `low` to `high` - 1, its task and whether it writes; they must be sorted by space
-        and first byte.
+        """Return the pairs of accesses that touch common bytes in no fixed order, at least one of them writing:
+        int64[pairs, 2], indices of accesses.
 
-        Raises UnsupportedError for more than two million pairs.
+        Access i is a space, bytes `low` to `high` - 1, its task and whether it writes; accesses must be sorted by space
+        and first byte. Raises UnsupportedError for more than two million pairs.
         """
         ranks = np.ascontiguousarray(self._rank[task])
         blocks: list[Ints] = []
@@ -74,8 +75,8 @@ class Order:
         return np.concatenate([np.empty((0, 2), np.int64), *blocks])
 
     def _blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        """Yield blocks of nodes: the rank of the first node, and for every node the bits of the block's nodes that come
-        after it."""
+        """Yield (rank of the first node, rows) for blocks of nodes; `rows` has for every node of the schedule a bit for
+        each node of the block, set if the former comes after the latter."""
         nodes = len(self._rank)
         for start in range(0, nodes, _BLOCK):
             rows = np.zeros((nodes, -(-min(_BLOCK, nodes - start) // 64)), np.uint64)
@@ -84,8 +85,8 @@ class Order:
 
 
 def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) -> Order:
-    """Compute the order of waits. Units of `in_order` (default: all) do their tasks one after the other; tasks of other
-    units only start in order, and a start alone orders nothing.
+    """Return which tasks have always ended before others start, whatever the durations. Units of `in_order` (default:
+    all) do their tasks one after the other; tasks of other units only start in order, and a start alone orders nothing.
 
     A wait orders a task after every task without whose tokens there would never be enough. If an object has more tokens
     than a wait needs, the wait may be served by different tasks, and only the certain part is ordered. Raises
@@ -146,8 +147,8 @@ class _Signals:
         signals.append((task, tokens + (signals[-1][1] if signals else 0)))
 
     def required_tasks(self, tokens: int) -> Iterator[int]:
-        """Yield, for each chain, the last task without which there would be fewer than `tokens` tokens, if there is
-        one."""
+        """Yield, for each chain, the last task without which there would be fewer than `tokens` tokens in all; nothing
+        for a chain that can be spared."""
         spare = self.total - tokens
         for signals in self.given.values():
             # without a task its followers give nothing either: all but what came before it
@@ -177,8 +178,9 @@ def _signals_of_objects(schedule: Schedule, chains: Collection[int]) -> list[_Si
 
 
 def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield edges from tasks that give tokens to tasks that wait for them. Tasks of a unit of `chains` are done one
-    after the other. Tasks that wait for all tokens of an object do so through one node for the object."""
+    """Yield edges (earlier, later) from tasks that give tokens to tasks that need them. Tasks of a unit of `chains` are
+    done one after the other. Tasks that wait for all tokens of an object do so through one additional node for the
+    object."""
     tasks = len(schedule)
     signals = _signals_of_objects(schedule, chains)
     tokens_taken: dict[tuple[int, int], int] = {}  # by unit and object: those before in the unit have taken theirs
@@ -202,7 +204,7 @@ def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple
 
 
 def _describe_cycle(schedule: Schedule, followers: Sequence[Sequence[int]], missing: Sequence[int]) -> str:
-    """Return the message about a cycle among the nodes that still miss a predecessor (`missing`)."""
+    """Return the message about one cycle among the nodes with a positive count of missing predecessors (`missing`)."""
     left = {node for node, count in enumerate(missing) if count}
     before: dict[int, int] = {}
     for node in left:
@@ -232,7 +234,8 @@ class Hazard:
 
 
 def order_conflicts(order: Order, accesses: Iterable[Access]) -> list[Hazard]:
-    """Return the races of every run: one for each pair of tasks and space, sorted by tasks and space.
+    """Return the races that can happen in some run: one for each pair of tasks and space, sorted by tasks and space; []
+    if every order is safe.
 
     Takes the time of a sort, and a test of each pair of accesses that share bytes and of which one writes. Raises
     HostError for an access that is impossible, UnsupportedError for more than two million races.
@@ -286,7 +289,7 @@ def unwritten_reads(
             enumerate(space_accesses), key=lambda entry: (place[entry[1].task], entry[1].writes, entry[0])
         )
         for number, access in in_effect:
-            gaps = _pass_access(access, written_bytes)
+            gaps = _apply_access(access, written_bytes)
             if gaps:
                 size = sum(high - low for low, high in gaps)
                 hazard = Hazard(
@@ -296,8 +299,9 @@ def unwritten_reads(
     return [hazard for _, _, hazard in sorted(hazards, key=lambda entry: entry[:2])]
 
 
-def _pass_access(access: Access, written_bytes: ByteSet) -> list[tuple[int, int]]:
-    """Add the bytes that an access writes to `written_bytes`, or return the ranges that it reads and nothing wrote."""
+def _apply_access(access: Access, written_bytes: ByteSet) -> list[tuple[int, int]]:
+    """Add the bytes that an access writes to `written_bytes`, and return []; for a read, return the ranges (first byte,
+    end) of it that nothing has written."""
     ranges = access.pieces()
     if not access.writes:
         return list(chain.from_iterable(written_bytes.missing(low, high) for low, high in ranges))

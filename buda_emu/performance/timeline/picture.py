@@ -70,12 +70,12 @@ class Memory:
 
     @classmethod
     def of(cls, occupancy: Occupancy, size: int = 0) -> "Memory":
-        """Return the memory of one space's occupancy."""
+        """Return the memory with the tensors of one space's occupancy; `size` is its bytes, 0 if not known."""
         return cls(occupancy.space, occupancy.lives, size)
 
     @property
     def span(self) -> int:
-        """Return the number of bytes that a drawing shows."""
+        """Return the number of bytes from address 0 that a drawing has to show, at least 1."""
         lasts = (live.ring.high if live.ring else live.address + live.size for live in self.lives)
         return max(self.size, max(lasts, default=0), 1)
 
@@ -136,8 +136,8 @@ def picture(
     about: Mapping[str, Detail] = _NOTHING,
 ) -> TimelinePicture:
     """Return the picture of a run: a lane for each unit, a slice for each task (slice i is task i), and an arrow for
-    each task that waited for another one, named by the object. `category` and `details` are called with tasks, `group`
-    with units."""
+    each task that waited for the end of another, named by the object it waited for. `category` and `details` are called
+    with numbers of tasks, `group` with those of units."""
     unit: list[int] = timing.unit.tolist()
     start: list[int] = timing.start.tolist()
     end: list[int] = timing.end.tolist()

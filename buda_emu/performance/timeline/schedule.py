@@ -38,15 +38,15 @@ class Timing:
         return int(self.end.max(initial=0))
 
     def busy(self) -> Ints:
-        """Return the time for which each unit works, by the unit's number."""
+        """Return the time for which each unit works: int64[units]."""
         return np.bincount(self.unit, weights=self.end - self.start, minlength=len(self.units)).astype(np.int64)
 
     def utilisation(self) -> NDArray[np.float64]:
-        """Return the share of the makespan for which each unit works, by the unit's number."""
+        """Return the share of the makespan for which each unit works, 0 to 1: float64[units]."""
         return self.busy() / max(self.makespan, 1)
 
     def waiting_times(self) -> Ints:
-        """Return the time for which each task waited for objects after its unit was free."""
+        """Return for each task how long it waited for objects after its unit was free: int64[tasks]."""
         order = np.lexsort((self.start, self.unit))
         free = np.zeros(len(order), np.int64)
         same = self.unit[order[1:]] == self.unit[order[:-1]]
@@ -56,8 +56,8 @@ class Timing:
         return result
 
     def critical_path(self, to: int | None = None) -> list[int]:
-        """Return the tasks from the beginning to the end of task `to` (by default the task that ends last), each of
-        which let the next one start."""
+        """Return the chain of tasks from the beginning to the end of task `to` (by default the task that ends last),
+        each of which let the next one start; [] without tasks."""
         if not len(self.end):
             return []
         path = [int(self.end.argmax()) if to is None else to]
@@ -70,26 +70,27 @@ _SHOWN = 8  # tasks of a circle, at most, in a message
 
 
 def explain(tasks: Tasks, timing: Timing) -> str:
-    """Return a report of a deadlock, several lines: how many tasks are left, then a cycle of tasks that wait for each
-    other, or the object that no task left gives tokens of. `timing` has -1 as end of tasks that are left."""
+    """Return a report of a deadlock, in several lines: how many tasks are unfinished, then a cycle of tasks that wait
+    for each other, or the object that no unfinished task gives tokens of. `timing` has -1 as end of unfinished
+    tasks."""
     left = np.flatnonzero(timing.end < 0)
-    heads = _heads(timing)
+    heads = _unfinished_heads(timing)
     lines = [f"deadlock: {len(left)} of {len(tasks)} tasks wait for ever"]
-    lines += list(_chain(tasks, timing, heads))
+    lines += list(_cycle_lines(tasks, timing, heads))
     return "\n  ".join(lines)
 
 
-def _heads(timing: Timing) -> dict[int, int]:
-    """Return the first unfinished task of each unit."""
+def _unfinished_heads(timing: Timing) -> dict[int, int]:
+    """Return the first unfinished task of each unit that has one."""
     heads: dict[int, int] = {}
     for task in np.flatnonzero(timing.end < 0).tolist():
         heads.setdefault(int(timing.unit[task]), task)
     return heads
 
 
-def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]:
-    """Follow waiting tasks from one to the next, and yield a line for each, until the cycle is closed. `heads` has the
-    first unfinished task of each unit."""
+def _cycle_lines(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]:
+    """Yield a line for each task of the chain in which one waits for the next, from the first unfinished task until the
+    cycle is closed, or to an object that nobody gives. `heads` has the first unfinished task of each unit."""
     task = min(heads.values())
     seen: list[int] = []
     while task not in seen:
@@ -119,12 +120,12 @@ def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]
 
 
 def _signals_object(tasks: Tasks, task: int, number: int) -> bool:
-    """Return whether a task gives tokens of an object."""
+    """Return whether a task gives tokens of the object `number`."""
     return any(number_signalled == number and count for number_signalled, count in tasks.signals_of(task))
 
 
 def _signalled_tokens(tasks: Tasks, timing: Timing, number: int) -> int:
-    """Return the tokens of an object that finished tasks have given."""
+    """Return how many tokens of the object `number` finished tasks have given."""
     done = np.flatnonzero(timing.end >= 0).tolist()
     total = 0
     for task in done:
@@ -141,8 +142,8 @@ class Schedule(Tasks):
         return _ints(self._duration)
 
     def run(self, durations: Ints | None = None) -> Timing:
-        """Compute the times of all tasks, with their own durations or with other ones. Equal schedules give equal times
-        on any machine.
+        """Return the times of all tasks, with their own durations or with `durations`, one for each task. Equal
+        schedules give equal times on any machine.
 
         Raises ProgramError (kind "deadlock") if some tasks wait for ever, with a report of the tasks and objects, and
         HostError if the durations add up to more than 2^62.
@@ -157,8 +158,9 @@ class Schedule(Tasks):
         return self.runs()(duration)
 
     def runs(self) -> Callable[[Ints], Timing]:
-        """Return a function that computes the times of all tasks for any durations whose sum is below 2^62. Preparation
-        happens once, here. The function raises the same ProgramError as `run`."""
+        """Return a function that computes the times of all tasks for given durations, whose sum must be below 2^62, for
+        many runs of one schedule: preparation happens once, here. The function raises the same ProgramError as
+        `run`."""
         unit = _ints(self._unit)
         order = np.argsort(unit, kind="stable")
         unit_first = np.searchsorted(unit[order], np.arange(len(self.units) + 1)).astype(np.int64)
@@ -182,8 +184,9 @@ class Schedule(Tasks):
         return run_with
 
     def makespans(self) -> Callable[[Ints], int]:
-        """Return a function that computes the makespan for any durations. It is much faster than `runs` if each object
-        is given by one unit and taken by at most one, since then each task always waits for the same tasks."""
+        """Return a function that computes the makespan for given durations, one for each task. It is much faster than
+        `runs` if each object is given by one unit and taken by at most one, since then each task always waits for the
+        same tasks. Raises ProgramError for a deadlock."""
         timed = self.runs()
         order = np.argsort(timed(np.ones(len(self), np.int64)).start, kind="stable")
         pairs = self._fixed_predecessors()
@@ -199,9 +202,8 @@ class Schedule(Tasks):
         return lambda durations: run_in_order(order, first, before, durations, end)
 
     def _fixed_predecessors(self) -> tuple[Ints, Ints] | None:
-        """Return the arrays (earlier, later) of all pairs in which the later task waits for the end of the earlier,
-        whatever the durations; None if durations decide who waits for whom. `makespans` needs them for its fast way;
-        the schedule must be free of deadlocks."""
+        """Return the arrays (earlier, later) of all pairs of tasks in which the later waits for the end of the earlier,
+        whatever the durations; None if durations decide who waits for whom. The schedule must be free of deadlocks."""
         unit = _ints(self._unit)
         signalled = _ints(self._signal_objects)
         tokens = _ints(self._signal_tokens)
@@ -227,7 +229,7 @@ class Schedule(Tasks):
         return earlier, np.concatenate([waiter[waits], chain[1:][same]])
 
     def changes_of(self, number: int, timing: Timing) -> tuple[Ints, Ints]:
-        """Return the occupancy of the object with this number in a run: times in order, and the tokens that it holds
+        """Return how many tokens the object with this number holds over a run: times in rising order, and the tokens
         from each of them on."""
         taking = (_ints(self._wait_objects) == number) & _ints(self._takes).astype(np.bool_)
         giving = _ints(self._signal_objects) == number
@@ -240,13 +242,13 @@ class Schedule(Tasks):
 
 
 def _owners(first: "array[int]") -> Ints:
-    """Return the task to which each entry of a list of lists belongs; `first` has the begin of each task's part, and
-    the end."""
+    """Return the task to which each entry of a flattened list of lists belongs; `first` has the begin of each task's
+    part, and the end of the last."""
     return np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(_ints(first)))
 
 
 def _has_single_unit(objects: Ints, units: Ints) -> bool:
-    """Return whether each object occurs with one unit only."""
+    """Return whether all entries of each object have the same unit. Both arrays have one number for each entry."""
     by_object = np.argsort(objects, kind="stable")
     objects = objects[by_object]
     units = units[by_object]
@@ -296,11 +298,11 @@ class CriticalTask(NamedTuple):
 
 
 def idle(timing: Timing, categories: Mapping[int, str] | None = None) -> list[Gap]:
-    """Return every stretch in which a unit is idle, by unit and time.
+    """Return every stretch of time in which a unit is idle, by unit and time.
 
-    A gap is attributed to the object that the next task waited for last. `categories` maps counted objects to words
-    (`load`, `weights`, `producer`, `room`, ...); other objects stand under their own names. The gap after the last task
-    of a unit is "end".
+    A gap is attributed to the object that the next task waited for last. `categories` maps numbers of objects to words
+    (`load`, `weights`, `producer`, `room`, ...); other objects have their own names. The gap after the last task of a
+    unit is "end".
     """
     words = categories or {}
     order = np.lexsort((np.arange(len(timing.unit)), timing.unit))
@@ -343,8 +345,8 @@ def time_by_category(timing: Timing, categories: Mapping[int, str] | None = None
 def critical_steps(
     timing: Timing, categories: Mapping[int, str] | None = None, to: int | None = None
 ) -> list[CriticalTask]:
-    """Return the critical path with its causes, without gaps, from time 0 to the end of task `to` or to the
-    makespan."""
+    """Return the tasks of the critical path, each with what it waited for, without gaps from time 0 to the end of task
+    `to` (by default the task that ends last). `categories` maps numbers of objects to words, as for `idle`."""
     words = categories or {}
     steps: list[CriticalTask] = []
     for task in timing.critical_path(to):

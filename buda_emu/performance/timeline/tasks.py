@@ -29,8 +29,8 @@ class TokenCounts(NamedTuple):
 
     @staticmethod
     def of(tasks: int, tokens_by_object: Sequence[Ints]) -> "TokenCounts":
-        """Return the counts of so many tasks from the tokens of each object for each task. Raises HostError for an
-        impossible count."""
+        """Return the counts of `tasks` tasks. `tokens_by_object` has for each object the tokens of each task, zeros
+        included. Raises HostError for an impossible count."""
         amounts = np.empty((tasks, len(tokens_by_object)), np.int64)
         for column, tokens in enumerate(tokens_by_object):
             amounts[:, column] = tokens
@@ -106,8 +106,8 @@ class Tasks:
         signals: Iterable[tuple[int, int]] = (),
         label: str = "",
     ) -> int:
-        """Add a task at the end of a unit's list and return its number. `signals` are pairs (object, tokens) given when
-        it ends.
+        """Add a task at the end of a unit's list and return its number. It starts when `waits`, waits or pairs (object,
+        tokens to take), are served; `signals` are pairs (object, tokens) given when it ends.
 
         Raises HostError for a number that is not a unit or object, a negative duration or count.
         """
@@ -141,9 +141,10 @@ class Tasks:
 
     def tasks(self, unit: int, duration: int, waits: ManyCounts, signals: ManyCounts) -> range:
         """Add many tasks of one duration at the end of a unit's list and return their numbers. Each starts when the
-        tokens of `waits` were given since the beginning, and gives the tokens of `signals` when it ends.
+        tokens of `waits` were given since the beginning (none are taken), and gives the tokens of `signals` when it
+        ends.
 
-        Raises HostError as `task` does.
+        Raises HostError as `task` does, and for unequal numbers of waiting and signalling tasks.
         """
         count = waits[1].tasks
         if not (0 <= unit < len(self.units) and 0 <= duration < MOST and signals[1].tasks == count):
@@ -170,7 +171,8 @@ class Tasks:
         _extend(tokens, counts.tokens)
 
     def _untake(self, number: int, first: int) -> int:
-        """Make the waits for an object since place `first` take nothing; return the tokens that they took."""
+        """Make the waits for an object from index `first` on take nothing, and return the tokens that they took, for a
+        later wait to take them all."""
         took = 0
         for place in range(first, len(self._wait_objects)):
             if self._wait_objects[place] == number and self._takes[place]:
@@ -179,11 +181,11 @@ class Tasks:
         return took
 
     def _impossible_tokens(self, number: int, tokens: int, label: str) -> HostError:
-        """Return the error for tokens of an object that a task cannot give or take."""
+        """Return, to be raised, the error for tokens of an object that a task cannot give or take."""
         return HostError(f"task {label or len(self)}: {tokens} tokens of object {number} are not possible")
 
     def label(self, task: int) -> str:
-        """Return the label of a task, by default its unit and number."""
+        """Return the label of a task; for one without, its unit's name and its number."""
         return self._labels.get(task) or f"{self.units[self._unit[task]]} #{task}"
 
     def unit_of(self, task: int) -> int:
@@ -232,7 +234,7 @@ def pieces(address: int, size: int, ring: Ring | None = None) -> tuple[tuple[int
 
 
 def union_length(ranges: Iterable[tuple[int, int]]) -> int:
-    """Count the numbers that lie in at least one of the ranges (first, one after the last)."""
+    """Return how many integers lie in at least one of the ranges (first, one after the last)."""
     total = reached = 0
     for start, end in sorted(ranges):
         total += max(0, end - max(start, reached))
@@ -260,7 +262,7 @@ class ByteSet:
         self._highs[first:last] = [high]
 
     def missing(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Yield the stretches of low to high - 1 that are not in the set, in order."""
+        """Yield the ranges (first, one after the last) of low to high - 1 that are not in the set, in order."""
         at = bisect_right(self._highs, low)
         while low < high:
             if at < len(self._lows):
@@ -297,8 +299,8 @@ class Access(NamedTuple):
 
 
 def by_space(accesses: Iterable[Access], tasks: int) -> dict[str, list[Access]]:
-    """Return the accesses of each space. Raises HostError for an access of no bytes, at a negative address, or by a
-    task beyond `tasks`, the number of tasks."""
+    """Return the accesses by space, each in their order. Raises HostError for an access of no bytes, at a negative
+    address, or by a task beyond `tasks`, the number of tasks."""
     accesses_by_space: dict[str, list[Access]] = {}
     for access in accesses:
         if access.size <= 0 or access.address < 0 or not 0 <= access.task < tasks:

@@ -30,10 +30,11 @@ class BoundResult:
 
 
 def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck]) -> list[BoundResult]:
-    """Compare every bound of every configuration with the modelled figures, in the order of the section.
+    """Return a result for every bound of every configuration, compared with the modelled figures, in the order of the
+    section.
 
     If several configurations name the same epoch, only the first one applies to it. A configuration that names no
-    modelled epoch is not evaluated, as on the device. Bounds of the whole run are reported before those of epochs.
+    modelled epoch is not evaluated, as on the device. Bounds of the whole run come before those of epochs.
     """
     results: list[BoundResult] = []
     checked_graphs: set[tuple[str, str]] = set()
@@ -58,7 +59,7 @@ def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck])
 def check_doubts(
     netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck], results: Sequence[BoundResult]
 ) -> Iterator[str]:
-    """Yield a text for each configuration of which `results` has no figure, or none of some metric: nothing of it was
+    """Yield a text for each configuration for which `results` has no result, or none of some metric: then nothing was
     compared, whatever the verdict."""
     compared = {(result.config, result.bound.metric) for result in results}
     for check in checks:
@@ -73,8 +74,8 @@ def check_doubts(
 
 
 def _reason_without_check(netlist: Netlist, run: PerfRun, check: PerformanceCheck, unchecked: Sequence[Bound]) -> str:
-    """Return why bounds of a configuration have no figure: its graph, program or target ops, or an earlier
-    configuration."""
+    """Return why `unchecked` bounds of a configuration have no result: there is no such program, graph or target op, or
+    an earlier configuration checks the epoch."""
     if check.program not in netlist.programs:
         return f"there is no program {quote(check.program)}{hint_in_parentheses(check.program, netlist.programs)}"
     if check.graph not in netlist.graphs:
@@ -82,7 +83,7 @@ def _reason_without_check(netlist: Netlist, run: PerfRun, check: PerformanceChec
     if not any(epoch.program == check.program and check.graph in epoch.graphs for epoch in run.epochs):
         return f"program {quote(check.program)} does not run graph {quote(check.graph)}"
     only_of_cores = all(METRICS[bound.metric][0] == "core" for bound in unchecked)
-    if only_of_cores and not _targets(netlist, check.graph, check):
+    if only_of_cores and not _target_ops(netlist, check.graph, check):
         return f"target-ops names no op of graph {quote(check.graph)}"
     return "an earlier configuration checks the same epoch"
 
@@ -90,8 +91,8 @@ def _reason_without_check(netlist: Netlist, run: PerfRun, check: PerformanceChec
 def _check_epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, graph: str, check: PerformanceCheck
 ) -> Iterator[BoundResult]:
-    """Yield the results of a configuration for one graph of an epoch: bounds of the epoch, then those of each target op
-    and input."""
+    """Yield the results of a configuration for one graph of an epoch: first for bounds of the epoch, then for those of
+    each target op and target input."""
     figures = {"cycles-per-tensor": epoch.timing.cycles_per_input, "tensors-per-second": None}
     if epoch.timing.cycles_per_input:
         figures["tensors-per-second"] = 1 / run.seconds(epoch.timing.cycles_per_input)
@@ -104,7 +105,7 @@ def _check_epoch(
             bound=bound,
             observed=figures[bound.metric],
         )
-    targets = _targets(netlist, graph, check)
+    targets = _target_ops(netlist, graph, check)
     by_op = {entry.op: entry for entry in op_figures(netlist, run, epoch)}
     for op in targets:
         for number in check.target_inputs:
@@ -120,8 +121,8 @@ def _check_epoch(
                 )
 
 
-def _targets(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[str]:
-    """Return the names of the graph's ops that end with the name of a target op of the configuration (PERF 4), each
+def _target_ops(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[str]:
+    """Return the names of the graph's ops that end with a name in the configuration's target-ops (PERF 4), each
     once."""
     ops = netlist.graphs[graph].ops
     named = [op.name for op in ops if any(op.name.endswith(name) for name in check.target_ops)]
@@ -129,8 +130,9 @@ def _targets(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[str]
 
 
 def _core_figure(figures: OpFigures | None, metric: str, number: int) -> float | None:
-    """Return the figure `metric` of one input of an op, counted from the end if `number` is negative; None if the op or
-    the input does not exist. In the steady state all inputs but the first take the same time."""
+    """Return the figure `metric` of input number `number` of an op, counted from the end if negative; None if the op or
+    the input does not exist, or the op has no such figure. All inputs but the first have the figures of the steady
+    state."""
     if figures is None or not -figures.inputs <= number < figures.inputs:
         return None
     first = number in (0, -figures.inputs)
@@ -147,7 +149,7 @@ def _core_figure(figures: OpFigures | None, metric: str, number: int) -> float |
 
 def _samples_per_second(run: PerfRun) -> float | None:
     """Return inputs per second over the time of all epochs but the last (PERF 3, global-events); None unless the run
-    has one program with two epochs or more."""
+    has one program with two epochs or more, or if they take no time."""
     if len({epoch.program for epoch in run.epochs}) != 1 or len(run.epochs) < 2:
         return None
     inputs = sum(epoch.runs * epoch.timing.inputs for epoch in run.epochs[:1])

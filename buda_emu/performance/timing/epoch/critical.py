@@ -62,9 +62,10 @@ class CriticalStep:
 
 def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
     """Return the steps of an epoch's critical path, longest first. Their cycles add up to `timing.total`, their shares
-    to 1.
+    to 1. () if nothing runs.
 
-    For inputs beyond the modelled ones the last quarter of the modelled inputs is repeated.
+    For inputs beyond the modelled ones the last quarter of the modelled inputs is repeated. Runs the schedule again to
+    find equally long steps.
     """
     steps = path_steps(timing)
     if steps:
@@ -73,7 +74,7 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
 
 
 def path_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
-    """Return the steps of `critical_steps` without those that are alike, which take longer to find."""
+    """Return the steps of `critical_steps`, but with `alike` empty, which takes longer to find."""
     tasks = timing.run.timing
     if timing.run.last_task < 0:
         return ()
@@ -92,7 +93,8 @@ def path_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
 
 
 def _link_cycles(timing: EpochTiming, chain: Sequence[CriticalTask]) -> NDArray[np.float64]:
-    """Return the cycles of each link of the chain, with those of the inputs beyond the modelled ones."""
+    """Return the cycles of each link (task) of the chain, as an array; those of the steady part are scaled up to stand
+    for the inputs beyond the modelled ones."""
     start = np.array([link.start for link in chain])
     end = np.array([link.end for link in chain])
     cycles = (end - start).astype(np.float64)
@@ -106,8 +108,8 @@ def _link_cycles(timing: EpochTiming, chain: Sequence[CriticalTask]) -> NDArray[
 def _make_step(
     timing: EpochTiming, name: str, units: dict[str, list[int]], cause: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> CriticalStep:
-    """Return the step that the links of these units make up. `units` has the links' numbers by unit; `cause` and
-    `weight` have the cause and the cycles of every link of the chain."""
+    """Return the step `name` that all links of these units make up. `units` has the numbers of links by unit; `cause`
+    and `weight` have the cause (index in `_CAUSES`) and the cycles of every link of the chain."""
     links = np.concatenate([np.array(numbers) for numbers in units.values()])
     by_cause = np.bincount(cause[links], weights=weight[links], minlength=len(_CAUSES)).tolist()
     waits: list[tuple[Cause, float]] = list(zip(_CAUSES, by_cause, strict=True))
@@ -115,7 +117,7 @@ def _make_step(
     through = tuple(unit.partition(": ")[2] for unit in by_length if unit != name)
     cycles = float(weight[links].sum())
     return CriticalStep(
-        kind=_kind(name, {op.op for op in timing.ops}, through),
+        kind=_kind_of_step(name, {op.op for op in timing.ops}, through),
         name=name,
         cycles=cycles,
         share=cycles / max(float(weight.sum()), 1.0),
@@ -125,12 +127,13 @@ def _make_step(
 
 
 def step_of(unit: str) -> str:
-    """Return the step to which a unit of the schedule belongs. All streams of one memory channel belong to one step."""
+    """Return the name of the step to which a unit of the schedule belongs: the unit's own, but for a stream of a memory
+    channel the channel's."""
     return unit.partition(": ")[0]
 
 
 def run_with_shorter_steps(timing: EpochTiming, names: "set[str] | frozenset[str]") -> timeline.Timing:
-    """Run the epoch's schedule again with tasks of the named steps a tenth shorter, and return the times."""
+    """Run the epoch's schedule again with all tasks of the named steps a tenth shorter, and return the times."""
     tasks = timing.run.timing
     is_chosen = np.array([step_of(unit) in names for unit in tasks.units])[tasks.unit]
     durations = timing.run.schedule.durations
@@ -138,8 +141,8 @@ def run_with_shorter_steps(timing: EpochTiming, names: "set[str] | frozenset[str
 
 
 def _equally_long_steps(timing: EpochTiming, first: str) -> tuple[str, ...]:
-    """Return up to twelve steps that must become shorter together with the first one before the epoch does; if several
-    paths are equally long, one step of each."""
+    """Return up to twelve further steps that must become shorter together with step `first` before the epoch does: if
+    several paths are equally long, one step of each. () if `first` alone is enough."""
     names = [first]
     end = int(timing.run.timing.end[timing.run.last_task])
     while len(names) <= _MOST_ALIKE:
@@ -157,7 +160,7 @@ def _equally_long_steps(timing: EpochTiming, first: str) -> tuple[str, ...]:
     return tuple(names[1:])
 
 
-def _kind(name: str, ops: set[str], through: tuple[str, ...]) -> Kind:
+def _kind_of_step(name: str, ops: set[str], through: tuple[str, ...]) -> Kind:
     """Return the kind of a step by its name: an op of the epoch, a memory channel if streams run through it
     (`through`), else a transfer."""
     if name in ops:
@@ -174,7 +177,8 @@ def step_words(step: CriticalStep) -> str:
 
 def chain_sentence(steps: tuple[CriticalStep, ...], limit: int = 3, assumed: str = "") -> str:
     """Describe the critical path for a report: `its cycles are, link by link: op a 71 % (its own part before), the
-    transfer b > c 20 % (...), and 4 more`. `assumed` names assumptions that make the figures hypothetical."""
+    transfer b > c 20 % (...), and 4 more`; "" without steps. At most `limit` steps are named. `assumed` names
+    assumptions that make the figures hypothetical."""
     if not steps:
         return ""
     shown = [f"{step_words(step)} {100 * step.share:.0f} % ({CAUSE_WORDS[step.cause]})" for step in steps[:limit]]
@@ -222,8 +226,8 @@ class Contention:
     rest: tuple[str, float]
 
     def sentence(self, pace: float | None) -> str:
-        """Describe the contention to someone who places queues. `pace` is the cycles of an input if this channel or
-        link sets the pace, else None."""
+        """Describe the contention to someone who places queues, and what less of it would bring. `pace` is the cycles
+        of an input if this channel or link sets the pace, else None."""
         text = f"it carries {self._list_users()}"
         name, cycles = self.rest
         spread = self.spread or 0.0
@@ -240,15 +244,15 @@ class Contention:
         return f"{text}, and {limit} would set the pace: at best {100 * (1 - least / pace):.0f} % fewer cycles"
 
     def _list_users(self) -> str:
-        """Return the streams with the greatest shares as text, and the number of the others."""
+        """Return as text the streams with the greatest shares, and the number of the others."""
         return list_first([f"{user.name} {100 * user.share:.0f} %" for user in self.users], _NAMED)
 
 
 def contention(
     timing: EpochTiming, edges: Sequence[Flow], paths: Sequence[Path], name: str, channels: int
 ) -> Contention | None:
-    """Return the contention of a DRAM channel, the host link or a NoC link, by its name in `timing`; None for any other
-    unit. `channels` is the number of DRAM channels of the chip."""
+    """Return which streams share a DRAM channel, the host link or a NoC link, by its name in `timing`; None for a unit
+    that carries none, or of another kind. `channels` is the number of DRAM channels of the chip."""
     carried: dict[str, float] = {}
     for edge, path in zip(edges, paths, strict=True):
         size = _bytes_over(edge, path, name)
@@ -280,7 +284,8 @@ def contention(
 
 
 def _channels_beside(timing: EpochTiming, name: str) -> list[Busy]:
-    """Return the busy DRAM channels of the same chip; their names differ in the number alone."""
+    """Return the DRAM channels with work that belong to the same chip as the channel `name`, itself included; names
+    differ in the number alone."""
     chip = name.partition(",")[2]
     return [
         unit for unit in timing.shared.memory if unit.name.startswith(CHANNEL) and unit.name.partition(",")[2] == chip

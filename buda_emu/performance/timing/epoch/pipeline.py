@@ -38,8 +38,9 @@ def epoch_timing(
     costs: Mapping[str, Cost],
     rates: Rates,
 ) -> EpochTiming:
-    """Model an epoch. `costs` has the cost of each op by name. Inputs beyond those that reach the steady state are
-    extrapolated. Raises ProgramError if no size of buffers is free of deadlocks."""
+    """Return the timing of an epoch. `edges` has the transfers with their ways over the chip, `costs` the cost of each
+    op by name. Inputs beyond those that reach the steady state are extrapolated. Raises ProgramError if no size of
+    buffers is free of deadlocks."""
     ops = list(chain.from_iterable(netlist.graphs[name].ops for name in temporal.graphs))
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
 
@@ -58,8 +59,8 @@ def epoch_timing(
 def _run_inputs(
     ops: Sequence[Op], edges: Sequence[tuple[Flow, Path]], costs: Mapping[str, Cost], rates: Rates, inputs: int
 ) -> EpochTasks:
-    """Run an epoch with a number of inputs, and return its tasks with their times. Input buffers are doubled until the
-    schedule does not deadlock; raises ProgramError if no size is large enough."""
+    """Return an epoch's tasks with their times for a number of inputs. Input buffers are doubled until the schedule
+    does not deadlock; raises ProgramError if no size is large enough."""
     buffers = INPUT_BUFFERS
     while True:
         model = EpochTasks(ops=ops, edges=edges, costs=costs, rates=rates, inputs=inputs, buffers=buffers)
@@ -74,8 +75,8 @@ def _run_inputs(
 
 
 def _is_steady(model: EpochTasks) -> bool:
-    """Return whether the third and the last quarter of the inputs have the same pace, and this pace can last: that
-    nothing on the way falls behind while a buffer still has room."""
+    """Return whether the third and the last quarter of the modelled inputs have the same pace, and this pace can last:
+    whether no unit needs longer for an input, which a buffer only hides while it has room."""
     early, late = paces(model.ends)
     lasts = model.busiest() <= late * (1 + FALLS_BEHIND)
     return lasts and abs(early - late) <= _STEADY * max(late, 1.0)
@@ -99,8 +100,9 @@ class Steady:
 
 
 def extend_until_full(timing: EpochTiming, op: str = "", most_tasks: int | None = None) -> EpochTiming:
-    """Return the epoch with enough inputs modelled that all its ops are at work at once while `op` (by default the
-    busiest) works at the pace, or with as many as the epoch, MOST_INPUTS or `most_tasks` allow."""
+    """Return the epoch's timing with enough inputs modelled that all its ops work at once while `op` (by default the
+    busiest) works at the pace, or with as many as the epoch, MOST_INPUTS or `most_tasks` (tasks of the schedule) allow.
+    The timing itself if it has enough."""
     limit = min(timing.inputs, MOST_INPUTS)
     if most_tasks is not None:
         limit = min(limit, most_tasks * timing.run.inputs // max(len(timing.run.timing.start), 1))
@@ -113,9 +115,9 @@ def extend_until_full(timing: EpochTiming, op: str = "", most_tasks: int | None 
 
 
 def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | None:
-    """Return a stretch of `inputs` inputs of an op (by default the busiest op) that runs at the epoch's pace and in
-    which most ops are at work; of several the latest one. An epoch with fewer inputs is one stretch; None if it has no
-    ops."""
+    """Return a stretch of `inputs` inputs of an op (by default, or for an unknown name, the busiest op) that runs at
+    the epoch's pace and in which most ops are at work; of several the latest one. An epoch with fewer inputs is one
+    stretch; None if it has no ops."""
     if not timing.ops:
         return None
     op_timing = next((op_timing for op_timing in timing.ops if op_timing.op == op), None) or max(
@@ -131,7 +133,8 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
         return sum(other.first_start <= start and other.last_end >= end for other in timing.ops)
 
     def worth(first_input: int) -> tuple[bool, int, int]:
-        """Return the key by which stretches are compared: at the pace, ops at work, later."""
+        """Return the key by which stretches are compared, from the input that each begins with: at the pace, ops at
+        work, later."""
         at_pace = False
         if first_input > 0:
             at_pace = (
@@ -152,7 +155,7 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
 
 
 def describe_fill(timing: EpochTiming, stretch: Steady) -> str:
-    """Describe how many ops work during a stretch: `all 12 ops at work`."""
+    """Return in words how many ops work during a stretch: `all 12 ops at work`, `3 of 12 ops at work`."""
     if stretch.working == len(timing.ops):
         if stretch.working > 1:
             return f"all {plural(stretch.working, 'op')} at work"
@@ -161,7 +164,8 @@ def describe_fill(timing: EpochTiming, stretch: Steady) -> str:
 
 
 def input_times(timing: EpochTiming, op: str) -> tuple[list[int], list[int]]:
-    """Return the cycles at which an op begins, and those at which it ends, each modelled input."""
+    """Return two lists over the modelled inputs: the cycles at which an op begins each of them, and those at which it
+    ends it. Raises ValueError for an op that is not in the epoch."""
     result = timing.run.timing
     tasks = np.flatnonzero(result.unit == result.units.index(op)).reshape(timing.run.inputs, -1)
     return result.start[tasks[:, 0]].tolist(), result.end[tasks[:, -1]].tolist()

@@ -26,8 +26,9 @@ class Cost:
     errors: tuple[tuple[str, float], ...] = ()
 
     def with_cycles(self, cycles: float) -> "Cost":
-        """Return the cost with the cycles that the timing gives an input, whose parts take whole cycles. All
-        totals that are shown have these, so that no op takes longer than the pace that it sets; parts keep theirs."""
+        """Return the cost with `cycles`, those that the timing gives an input, which it works in parts of whole cycles;
+        `errors` are scaled alike. All totals that are shown have these, so that no op takes longer than the pace that
+        it sets."""
         if cycles == self.cycles:
             return self
         scale = cycles / self.cycles if self.cycles else 1.0
@@ -108,8 +109,8 @@ class EpochTiming:
         return float(self.first_input)
 
     def busy(self) -> list[tuple[str, Busy]]:
-        """List ops, memory channels, the three busiest links and the transfers, each with its kind and the cycles that
-        it works for one input."""
+        """Return (kind, unit with the cycles that it works for one input) of all ops, memory channels, the three
+        busiest links and the transfers. Kinds are "op", "memory", "link" and "transfer"."""
         units = [("op", Busy(unit.op, unit.active / self.run.inputs)) for unit in self.ops]
         units += [("memory", unit) for unit in self.shared.memory]
         units += [("link", unit) for unit in self.shared.links[:3]]

@@ -32,20 +32,22 @@ class FusedUse:
 
 
 def fused_use(fused: FusedOp) -> FusedUse:
-    """Return how a definition of `fused_ops` uses its inputs, which is the same for all ops that have it."""
+    """Return how a definition of `fused_ops` uses its inputs and intermediates, which is the same for all ops that have
+    it."""
     readers: dict[str, SubOp] = {}
     for schedule in fused.schedules:
         for sub in schedule:
             for name in sub.inputs:
                 if name.startswith("input"):
                     readers.setdefault(name, sub)
-    forked = {name: grows for name in readers if (grows := _growth(fused, name))}
+    forked = {name: grows for name in readers if (grows := _buffer_growth(fused, name))}
     return FusedUse(readers, forked, _intermediate_tiles(fused))
 
 
-def _growth(fused: FusedOp, name: str) -> int:
-    """Return the factor by which the buffer of input `name` grows: 0 for an input that is read once; else the m_k of
-    the product or reduction that ends the schedule in which the input is read first, or 1."""
+def _buffer_growth(fused: FusedOp, name: str) -> int:
+    """Return the factor by which the buffer of input `name` grows because several sub-ops read it: 0 for an input that
+    is read once; else the m_k of the product or reduction that ends the schedule in which the input is read first, or
+    1."""
     uses = 0
     growth = 1
     m_k = 1
@@ -67,15 +69,15 @@ def _growth(fused: FusedOp, name: str) -> int:
 
 
 def _grown_buffer(last: SubOp) -> tuple[str, int]:
-    """Return the intermediate that the last sub-op of a schedule reads again for each of its columns, and by what
-    factor that buffer grows; ("", 1) if there is none."""
+    """Return the intermediate that `last`, the last sub-op of a schedule, reads again for each of its columns, and by
+    what factor that buffer grows; ("", 1) if there is none."""
     if last.has("rows by columns") and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
         return last.inputs[0], last.attributes.m_k
     return "", 1
 
 
 def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:
-    """Return the tiles of each intermediate buffer of a fused op, at least 1."""
+    """Return the tiles of each intermediate buffer of a fused op, at least 1 each."""
     sizes = [0] * max(fused.intermediates, 0)
     for schedule in fused.schedules:
         grows, factor = _grown_buffer(schedule[-1])
@@ -100,7 +102,8 @@ ETH_BYTES = 1
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """The buffer of one operand, as `pipegen.yaml` has it. `per_input` is the tiles for one input of the epoch."""
+    """The buffer of one operand, as `pipegen.yaml` has it. `per_input` is the tiles for one input of the epoch,
+    `gathered` and `cleared` those that come and are freed at a time."""
 
     tile_size: int
     size_tiles: int
@@ -111,8 +114,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Sharing of an operand: whether all cores of a row (column) of the op's grid get the same tiles, and whether over
-    the NoC that the other operands do not take."""
+    """Which cores of an op get the same tiles of an operand: all of a row (column) of its grid, and whether these come
+    over the NoC that other operands on that side do not take."""
 
     rows: bool = False
     columns: bool = False
@@ -149,8 +152,9 @@ class OpInputs:
         )
 
     def reading(self, index: int, source: Shape) -> Reading:
-        """Return the reading of operand `index` from a source that has shape `source` after its TMs. Embedding tables
-        and flat data are read row by row instead (`OpKind.flat_edge`)."""
+        """Return which blocks of operand `index` each core reads, and in which order, from a source that has shape
+        `source` after its TMs. Not for embedding tables and flat data, which are read row by row
+        (`OpKind.flat_edge`)."""
         reading = self.kind.reading(self, index, source)
         kept_tiles, per_t = kernel_broadcast(self.op, index)
         if kept_tiles:
@@ -158,8 +162,8 @@ class OpInputs:
         return reading
 
     def tiles_per_clear(self, index: int) -> int:
-        """Return the tiles of operand `index` that the kernel clears at a time: all that it keeps of a kernel
-        broadcast, else as its kind says."""
+        """Return the tiles of operand `index` that the kernel frees in its buffer at a time: all that it keeps of a
+        kernel broadcast, else as its kind of op does."""
         return kernel_broadcast(self.op, index)[0] or self.kind.tiles_per_clear(self, index)
 
     def tile_size(self, index: int) -> int:
@@ -174,7 +178,8 @@ class OpInputs:
         return flat_row_bytes(op.in_df[index], source.blocking, self.arch)
 
     def sharing(self, index: int) -> Shared:
-        """Return how operand `index` is shared by the cores of the op (`OpKind.sharing`), computed once."""
+        """Return which cores of the op get the same tiles of operand `index`. Cached. Raises RefusedError if more
+        operands are shared than can be multicast."""
         shared = self._shared.get(index)
         if shared is None:
             shared = self._shared[index] = self.kind.sharing(self, index)
@@ -182,13 +187,13 @@ class OpInputs:
 
     def size_tiles(self, index: int) -> int:
         """Return the tiles of the buffer of operand `index`: enough for the latency of the NoC, for two clears of the
-        kernel, and for the least size that the netlist states."""
+        kernel, and for the least size that the netlist states. Cached."""
         size = self._sizes.get(index)
         if size is None:
-            size = self._sizes[index] = self._size_tiles(index)
+            size = self._sizes[index] = self._compute_size_tiles(index)
         return size
 
-    def _size_tiles(self, index: int) -> int:
+    def _compute_size_tiles(self, index: int) -> int:
         """Compute the result of `size_tiles`."""
         op = self.op
         header = not self.kind.is_flat(index)
@@ -196,7 +201,7 @@ class OpInputs:
         cleared = self.tiles_per_clear(index) * size
         least = 0
         if not kernel_broadcast(op, index)[0]:
-            covering = _covering(LATENCY_CYCLES * (ETH_BYTES if is_ethernet(op) else NOC_BYTES), size)
+            covering = _covering_bytes(LATENCY_CYCLES * (ETH_BYTES if is_ethernet(op) else NOC_BYTES), size)
             least = self.kind.least_bytes(self, index, size, covering)
         least = max(least, 2 * cleared)
         minimum = (op.input_buf_min_size_tiles[index] if index < len(op.input_buf_min_size_tiles) else 0) * size
@@ -221,11 +226,12 @@ class OpKind:
     """Whether its result is as many mblocks as its attribute says, core by core."""
 
     def input_buffers(self, op: Op) -> int:
-        """Return the number of operands that have a buffer in each core."""
+        """Return the number of operands that have a buffer in each core; by default all."""
         return len(op.inputs)
 
     def intermediates(self, op: Op, of_fused: int) -> int:
-        """Return the number of intermediate buffers of a core; `of_fused` is that of the definition of a fused op."""
+        """Return the number of intermediate buffers of a core, by default 1 for a gradient, else 0; `of_fused` is what
+        the definition of a fused op states."""
         return int(op.gradient_op)
 
     def passes(self, op: Op) -> int:
@@ -237,17 +243,18 @@ class OpKind:
         return False
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
-        """Return the pipes of the operand that is read as flat rows. Kinds without such an operand have none:
-        NotImplementedError."""
+        """Return the pipes of the operand that is read as flat rows. Raises NotImplementedError for kinds without such
+        an operand (see `is_flat`)."""
         raise NotImplementedError
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
-        """Return whether rows and columns of cores get the same tiles of operand `index`. Raises RefusedError if more
+        """Return which cores get the same tiles of operand `index`, by default none. Raises RefusedError if more
         operands are shared than can be multicast."""
         return Shared()
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return whether net2pipe decides if L1 keeps operand `index` as it is read when a prologue loads it."""
+        """Return whether net2pipe decides, for operand `index` that a prologue loads, if L1 keeps it in the order in
+        which it is read (else as it lies in DRAM)."""
         return False
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
@@ -269,25 +276,26 @@ class OpKind:
         return inputs.op.blocking.t * tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles of operand `index` that the kernel clears from its buffer at a time. The default is one
-        ublock."""
+        """Return the tiles of operand `index` that the kernel frees in its buffer at a time, by default one ublock of
+        the result."""
         r, c = inputs.op.blocking.ublock
         return r * c
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        """Return the least bytes of an operand's buffer for tiles of `size` bytes; `covering` is the bytes that cover
-        the latency of the NoC."""
+        """Return the least bytes of an operand's buffer for tiles of `size` bytes, by default `covering`, the bytes
+        that cover the latency of the NoC."""
         return covering
 
 
 def flat_row_bytes(df: str, source: Blocking, arch: Arch) -> int:
-    """Return the bytes of one row of a ublock of flat data."""
+    """Return the bytes of one row of elements in a ublock of flat data in format `df`, given the blocking of its
+    queue."""
     return tile_bytes(df, *source.tile_dim, arch.alignment, False) * source.ublock[1] // source.tile_dim[0]
 
 
-def _covering(bytes_wanted: int, size: int) -> int:
-    """Return the bytes of a number of tiles that covers `bytes_wanted`; the number is `bytes_wanted` over the power of
-    two nearest to a tile's size."""
+def _covering_bytes(bytes_wanted: int, size: int) -> int:
+    """Return the bytes of a whole number of tiles of `size` bytes for `bytes_wanted`. The number is `bytes_wanted` over
+    the power of two nearest to a tile's size, so that the result may be less than wanted."""
     if bytes_wanted % size == 0:
         return bytes_wanted
     lower = 1 << (size.bit_length() - 1)
@@ -309,8 +317,8 @@ class Multicast:
 
 
 def multicast(inputs: OpInputs, index: int) -> Multicast:
-    """Return how operand `index` is multicast to the cores that share it. Raises RefusedError for a fused op with more
-    than two shared operands."""
+    """Return whether operand `index` is multicast along rows or columns of the op's cores, and over which NoC; neither
+    for an operand that no cores share. Raises RefusedError for a fused op with more than two shared operands."""
     shared = inputs.sharing(index)
     if inputs.op.grid_transpose:
         across = shared.rows
@@ -320,8 +328,9 @@ def multicast(inputs: OpInputs, index: int) -> Multicast:
 
 
 def direct(arch: str, grid: tuple[int, int], producer: Op, consumer: Op, shared: Multicast) -> int | None:
-    """Return the NoC over which a producer beside its consumer's row (column) of cores can multicast itself, without
-    another core between; None if it cannot. `grid` is the chip's, `shared` the multicast that the consumer wants."""
+    """Return the NoC over which a producer that stands beside its consumer's row (column) of cores can multicast from
+    its own core, without another core between; None if it cannot. `grid` is the chip's, `shared` the multicast that the
+    consumer needs."""
     apart = producer.target_device != consumer.target_device
     if arch != "wormhole_b0" or apart or is_ethernet(producer) or is_ethernet(consumer):
         return None
