@@ -45,7 +45,8 @@ class OpFigures:
 
 
 def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[OpFigures]:
-    """Yield the figures of every op of an epoch, in document order."""
+    """Yield the figures of every op of an epoch, in document order; a bandwidth is None if the epoch has a single
+    input, or for an output that is not sent."""
     timing = epoch.timing
     ops = netlist.ops
     pace = timing.cycles_per_input

@@ -22,8 +22,8 @@ MEANINGS: Final[Mapping[Flag, str]] = {
 
 
 def op_flags(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> dict[str, tuple[Flag, ...]]:
-    """Return by name the flags of each op of an epoch, which point out waste: mostly padding, a result computed
-    again, a limiting op on one core while others are free, waiting for DRAM."""
+    """Return by name the flags of each op of an epoch, which point out waste: mostly padding, a result computed again,
+    an op on one core that bounds the epoch while others are free, waiting for DRAM. () for an op without any."""
     ops = [netlist.ops[op_timing.op] for op_timing in epoch.timing.ops]
     read_shares = _read_shares(netlist)
     flagged: dict[Flag, frozenset[str]] = {
@@ -37,8 +37,8 @@ def op_flags(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> dict[str, tu
 
 # ------------------------------------------------------------------------------------------------------ padding
 def _padding_share(netlist: Netlist, run: PerfRun, op: Op, read_shares: Mapping[str, float]) -> float:
-    """Return the share of the elements of an op that are padding: what the compiler recorded, or the tiles that the
-    netlist pads itself or that no reader keeps."""
+    """Return the share (0 to 1) of the elements of an op that are padding: what the compiler recorded, else the tiles
+    that the netlist pads itself or that no reader keeps. `read_shares` is that of `_read_shares`."""
     recorded = run.padding.get(op.name, run.padding.get(op.written_name))
     if recorded is not None:
         return recorded
@@ -46,7 +46,8 @@ def _padding_share(netlist: Netlist, run: PerfRun, op: Op, read_shares: Mapping[
 
 
 def _read_shares(netlist: Netlist) -> dict[str, float]:
-    """Return the share of the result of each op that the reader which keeps most of it reads."""
+    """Return by name of the op the share of its result that is read by the reader which keeps most of it; ops without
+    readers are missing."""
     shares = {queue.input: 1.0 for queue in netlist.queues.values()}
     for reader in netlist.ops.values():
         for operand, name in enumerate(reader.inputs):
@@ -61,7 +62,8 @@ def _read_shares(netlist: Netlist) -> dict[str, float]:
 
 
 def _share_of_pads(netlist: Netlist, op: Op) -> float:
-    """Return the share of tiles in the operand of an op with the fewest of them that its own `pad` fields add."""
+    """Return the share of tiles that the op's own `pad` fields add to an operand, of the operand with the smallest
+    share; 0 if one has none."""
     shares: list[float] = []
     for operand, name in enumerate(op.inputs):
         pad = _pad_at(op.input_pad, operand)
@@ -74,7 +76,7 @@ def _share_of_pads(netlist: Netlist, op: Op) -> float:
 
 
 def _pad_at(pads: tuple[Pad, ...], operand: int) -> Pad:
-    """Return the padding of an operand, that of no tiles where a list is too short."""
+    """Return the padding of an operand; one of no tiles where the list is too short."""
     if operand < len(pads):
         return pads[operand]
     return Pad()
@@ -82,7 +84,7 @@ def _pad_at(pads: tuple[Pad, ...], operand: int) -> Pad:
 
 # ---------------------------------------------------------------------------------------------------- recomputed
 def _repeated_work(netlist: Netlist, epoch: EpochReport, ops: list[Op]) -> Iterator[str]:
-    """Yield ops that compute a result that is there already."""
+    """Yield the names of ops that compute a result that is there already."""
     constant: set[str] = set()
     if epoch.timing.inputs > 1:
         constant = _constant_ops(epoch, ops)
@@ -95,7 +97,8 @@ def _repeated_work(netlist: Netlist, epoch: EpochReport, ops: list[Op]) -> Itera
 
 
 def _constant_ops(epoch: EpochReport, ops: list[Op]) -> set[str]:
-    """Return the ops whose operands are all loaded once, or come from such ops: each input has the same result."""
+    """Return the names of ops whose operands are all loaded once, or come from such ops: each input has the same
+    result."""
     steady = {edge.target for edge in epoch.edges if edge.operand >= 0 and not edge.once and edge.memory != "none"}
     constant: set[str] = set()
     for op in ops:
@@ -119,8 +122,8 @@ class _Computation:
 
 
 def _computation(netlist: Netlist, op: Op) -> _Computation | None:
-    """Return what an op computes; None for an op that adds to what it computed before, or whose attributes hold its
-    division."""
+    """Return what an op computes, as a key to find ops that compute the same; None for an op that adds to what it
+    computed before, or whose attributes depend on its division into blocks."""
     if op.gradient_op or (op.has("cut by its attributes") and not op.has("sub-ops")):
         return None
     attributes = op.attributes
@@ -187,8 +190,8 @@ def _op_beside_free_cores(netlist: Netlist, grid: tuple[int, int], epoch: EpochR
 
 
 def _limiting_ops(netlist: Netlist, epoch: EpochReport) -> Iterator[Op]:
-    """Yield the op that sets the pace of an epoch, or the ops between which the transfer goes that does, the receiving
-    one first; of an epoch of one input the op that takes most of it."""
+    """Yield the op that sets the pace of an epoch, or, if a transfer sets it, the ops at its ends, the receiving one
+    first; of an epoch of one input the op that takes most of it. Nothing if memory or a link sets the pace."""
     limit = epoch.bottleneck
     if limit.kind == "latency" and limit.share <= MOSTLY:
         return
@@ -201,12 +204,13 @@ def _limiting_ops(netlist: Netlist, epoch: EpochReport) -> Iterator[Op]:
 
 
 def _on_same_chip(op: Op, other: Op) -> bool:
-    """Return whether another op takes worker cores of the chip of an op."""
+    """Return whether `other` takes worker cores of the chip of `op`."""
     return other.target_device == op.target_device and not other.has("Ethernet")
 
 
 def _bound_by_dram(epoch: EpochReport) -> Iterator[str]:
-    """Yield the ops that a DRAM channel keeps waiting: it works longer for each input than the op."""
+    """Yield the names of ops that a DRAM channel keeps waiting: one that they read or write works longer for each input
+    than the op."""
     channels = {unit.name: unit.cycles for unit in epoch.timing.shared.memory}
     slowest: dict[str, float] = {}
     for edge in epoch.edges:

@@ -58,8 +58,9 @@ class Epoch:
 
 
 def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> list[Epoch]:
-    """Return the epochs of the programs in the order of their first run. The programs are interpreted with their
-    variables, without data. Raises ProgramError as a run of the program would."""
+    """Return the epochs of the programs in the order of their first run, with the number of their runs. The programs
+    are interpreted with `parameters` (variable to text), without data. Raises ProgramError as a run of the program
+    would."""
     result: list[Epoch] = []
     for program in programs:
         walk = _Walk(program.name, GatheredExecutes(netlist))
@@ -115,8 +116,9 @@ def model_netlist(
     version: str = "",
     progress: Report = do_nothing,
 ) -> PerfRun:
-    """Model every epoch that the programs run. `model` selects how ops are modelled: "fitted", or the "vendor"'s
-    formulas. `chip` replaces the arch's own chip by a harvested or smaller one.
+    """Return the modelled times of every epoch that the programs run. `model` selects how ops are modelled: "fitted",
+    or the "vendor"'s formulas. `what_if` replaces rates of the chip by hypothetical ones; `chip` replaces the arch's
+    own chip by a harvested or smaller one.
 
     Raises HostError for an impossible what-if or a chip that is too small for the ops, ProgramError as a run of the
     program would, and UnsupportedError for an op that the model does not cover.
@@ -269,8 +271,8 @@ class Transfers:
 
 
 def _end_key(netlist: Netlist, name: str) -> object:
-    """Return what the path of an edge depends on at the end `name`, where that is a queue; the key of the ops has the
-    rest."""
+    """Return what the path of an edge depends on at the end `name` if that is a queue; None for an op, of which the key
+    of the ops says it."""
     queue = netlist.queues.get(name)
     if queue is None:
         return None
@@ -284,8 +286,9 @@ def model_totals(
     chip: Device,
     modelled_epochs: ModelledEpochs,
 ) -> Totals:
-    """Return only the totals of `model_netlist`. Epochs with equal inputs to the model are modelled once for all
-    netlists that share `modelled_epochs`, which must all be for one chip. Raises the same errors as `model_netlist`."""
+    """Return only the totals of `model_netlist`, faster, to compare many netlists. Epochs with equal inputs to the
+    model are modelled once for all calls that share `modelled_epochs`, to which new ones are added, and which must all
+    be for one chip. Raises the same errors as `model_netlist`."""
     require_places(netlist, chip)
     model_epoch = EpochModel(speed(chip, {}), chip)
     executed = epochs_with_ops(netlist, programs, parameters)
@@ -318,7 +321,8 @@ class EpochModel:
         return self.report(netlist, epoch, self.transfers(netlist, epoch))
 
     def report(self, netlist: Netlist, epoch: Epoch, transfers: Transfers) -> EpochReport:
-        """Model one epoch of the netlist, which moves and computes these `transfers`."""
+        """Return the report of one epoch of the netlist, given its transfers and the costs of its ops. Raises the same
+        errors as `model_netlist`."""
         edges = transfers.edges
         paths_of_edges = paths(netlist, edges, self._chip)
         timing, load = self._time_epoch(netlist, epoch.temporal, edges, paths_of_edges, transfers.costs)
@@ -334,12 +338,12 @@ class EpochModel:
             bottleneck=bottleneck(timing, edges, paths_of_edges, self._chip.dram_channels, self._assumed),
             edges=tuple(edges),
             paths=tuple(paths_of_edges),
-            copies=_copies(netlist, epoch.temporal),
+            copies=_graph_copies(netlist, epoch.temporal),
         )
 
     def totals(self, netlist: Netlist, epoch: Epoch, modelled_epochs: ModelledEpochs) -> EpochTotals:
-        """Return the totals of one epoch. An epoch whose key is in `modelled_epochs` is not modelled again. Raises the
-        same errors as `model_netlist`."""
+        """Return the totals of all runs of one epoch. An epoch whose key is in `modelled_epochs` is not modelled again;
+        else its figures are added there. Raises the same errors as `model_netlist`."""
         transfers = self.transfers(netlist, epoch)
         key = transfers.key(netlist, epoch)
         figures = modelled_epochs.get(key)
@@ -359,7 +363,8 @@ class EpochModel:
         )
 
     def transfers(self, netlist: Netlist, epoch: Epoch) -> Transfers:
-        """Return the edges of an epoch, and the cost of each op."""
+        """Return the edges of an epoch, along which data moves, and the cost of each of its ops. Raises
+        UnsupportedError for an op that the model does not cover."""
         edges = flows(netlist, epoch.temporal, epoch.executes)
         sources = _Sources(edges)
         ops = chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
@@ -379,7 +384,7 @@ class EpochModel:
         return timing, epoch_load(netlist, temporal.graphs, edges_and_paths, self._chip, self._fast)
 
     def time_again(self, netlist: Netlist, report: EpochReport) -> tuple[EpochTiming, EpochLoad]:
-        """Return the timing and the loading at this model's speed of an epoch that was modelled at another one, with
+        """Return the timing and the loading, at this model's speed, of an epoch that another model has modelled: with
         the transfers and paths of its report."""
         temporal = next(epoch for epoch in netlist.temporal_graphs if epoch.graphs == report.graphs)
         sources = _Sources(report.edges)
@@ -388,7 +393,8 @@ class EpochModel:
         return self._time_epoch(netlist, temporal, report.edges, report.paths, costs)
 
     def cycles(self, netlist: Netlist, op: Op, edges: Sequence[Flow]) -> float:
-        """Return the cycles that one core of an op takes for one input; `edges` are those of its epoch."""
+        """Return the cycles that one core of an op takes for one input; `edges` are those of its epoch. Raises
+        UnsupportedError if the model does not cover the op."""
         return self._costs.of(netlist, op, _Sources(edges)).cycles
 
 
@@ -405,21 +411,22 @@ class _Sources:
         self.from_op = {edge.target for edge in inputs if edge.memory == "none"}
 
 
-def _copies(netlist: Netlist, temporal: TemporalGraph) -> int:
-    """Return how many copies of a graph run in an epoch: those of one graph have ops of one name in the file."""
+def _graph_copies(netlist: Netlist, temporal: TemporalGraph) -> int:
+    """Return how often the same graph runs in an epoch, for several chips: the greatest number of its ops that have one
+    name in the file."""
     ops = chain.from_iterable(netlist.graphs[name].ops for name in temporal.graphs)
     return max(Counter(op.written_name or op.name for op in ops).values(), default=1)
 
 
 def _host_queues(netlist: Netlist, edges: Sequence[Flow], inputs: int) -> dict[str, int]:
-    """Return the bytes that the host pushes into or pops from each queue for a number of inputs: queues that it feeds,
-    and queues that no op reads."""
+    """Return, by queue, the bytes that the host pushes or pops for a number of inputs: of queues that it feeds, and of
+    queues that no op reads."""
     read = _TENSORS_READ.of(netlist)
     host_queues: dict[str, int] = {}
     for edge in edges:
         if edge.operand >= 0:
             queue = edge.source
-            is_of_host = not edge.once and queue in netlist.queues and _streams(netlist, queue)
+            is_of_host = not edge.once and queue in netlist.queues and _pushed_by_host(netlist, queue)
         else:
             queue = edge.target
             is_of_host = queue not in read and not netlist.queues[queue].is_ram
@@ -436,13 +443,13 @@ def _tensors_read(netlist: Netlist) -> frozenset[str]:
 _TENSORS_READ: Final = ForEach(_tensors_read)
 
 
-def _streams(netlist: Netlist, queue: str) -> bool:
-    """Return whether the host pushes every input of a queue."""
+def _pushed_by_host(netlist: Netlist, queue: str) -> bool:
+    """Return whether the host pushes every input of a queue, as it does not for a ram."""
     return netlist.queues[queue].host_fed and not netlist.queues[queue].is_ram
 
 
 class _Costs:
-    """Costs of ops. Each call is computed once, since netlists repeat their layers."""
+    """Costs of ops. Equal calls are computed once, since netlists repeat their layers."""
 
     def __init__(self, model: Model, core: CoreSpeed) -> None:
         self._model: Model = model
@@ -456,12 +463,12 @@ class _Costs:
         from_memory = sources.from_memory.get(op.name)
         from_op = op.name in sources.from_op
         calls = calls_of(netlist, op)
-        reads = [_reads(from_memory, operands) for operands in operands_of(netlist, op)]
+        reads = [_operands_from_dram(from_memory, operands) for operands in operands_of(netlist, op)]
         key = (calls, *reads, from_op)
         cost = self._cache.get(key)
         if cost is None:
             parts = [
-                _part(call, self._model, from_dram, self._core, from_op=from_op)
+                _call_cost(call, self._model, from_dram, self._core, from_op=from_op)
                 for call, from_dram in zip(calls, reads, strict=True)
             ]
             cost = self._cache[key] = Cost(
@@ -474,18 +481,21 @@ class _Costs:
         return cost
 
 
-def _reads(from_memory: frozenset[int] | None, operands: Mapping[int, int]) -> frozenset[int] | None:
-    """Return the operands of a part of an op that come from DRAM; None if none does, even if others of the op do.
-    `from_memory` has the op's operands that do; `operands` maps those of the part to those of the op."""
+def _operands_from_dram(from_memory: frozenset[int] | None, operands: Mapping[int, int]) -> frozenset[int] | None:
+    """Return the operands of a part of an op that come from DRAM; None if none does, even if operands of other parts
+    do. `from_memory` has the op's operands that do; `operands` maps numbers of the part's operands to those of the
+    op."""
     from_dram = frozenset(place for place, number in operands.items() if number in (from_memory or ()))
     return from_dram or None
 
 
 @lru_cache(1 << 14)
-def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, core: CoreSpeed, *, from_op: bool) -> Cost:
-    """Return the cost of one call on a core of the speed `core`. `from_memory` has the operands that come from DRAM,
-    `from_op` tells whether another op feeds it. The cache outlives a netlist, since the search for a placement models
-    the same calls many times."""
+def _call_cost(
+    call: OpCall, model: Model, from_memory: frozenset[int] | None, core: CoreSpeed, *, from_op: bool
+) -> Cost:
+    """Return the cost of one call on a core of the speed `core`. `from_memory` has the operands that come from DRAM
+    (None for none), `from_op` tells whether another op feeds it. The cache outlives a netlist, since the search for a
+    placement models the same calls many times."""
     cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory, core=core)
     if from_op and model == "fitted":
         factor = in_graph(call)
@@ -498,12 +508,14 @@ def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, core: 
         note = f", times {factor:g} in a graph"
     else:
         note = ""
-    return Cost(cycles, _math(call, cost, core), cost.provenance + note, threads, errors=((cost.family, cycles),))
+    return Cost(
+        cycles, _math_cycles(call, cost, core), cost.provenance + note, threads, errors=((cost.family, cycles),)
+    )
 
 
-def _math(call: OpCall, cost: OpCost, core: CoreSpeed) -> float:
-    """Return the cycles of the math unit for a call: exact for a matmul, for other ops the lower bound
-    `ideal_cycles`."""
+def _math_cycles(call: OpCall, cost: OpCost, core: CoreSpeed) -> float:
+    """Return the cycles of the math unit for a call: for a matmul those that the chip's counter has, for other ops a
+    lower bound. Raises UnsupportedError as `math_active_cycles` does."""
     if call.kind == "matmul":
         return math_active_cycles(call) / core.math
     return cost.ideal_cycles

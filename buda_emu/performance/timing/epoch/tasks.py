@@ -35,13 +35,14 @@ few. More parts make more tasks (docs/timing/perf.md)."""
 
 
 def parts_of(op: Op) -> int:
-    """Return the number of parts into which an op's work on one input is cut."""
+    """Return the number of parts into which the model cuts an op's work on one input, so that the next op can begin
+    before it ends."""
     return parts_of_blocks(op.blocking.t, op.blocking.mblock)
 
 
 def parts_of_blocks(t: int, mblock: tuple[int, int]) -> int:
-    """Return the number of parts into which the work on `t` slices with such an mblock is cut: whole slices, unless t
-    has no suitable divisor or is small."""
+    """Return the number of parts into which the work on `t` slices with such an mblock is cut: of one or more whole
+    slices each if t has a suitable divisor, else of blocks of a slice."""
     if t >= LEAST_PARTS:
         parts = next(parts for parts in range(min(t, MOST_PARTS), 0, -1) if t % parts == 0)
         if parts >= LEAST_PARTS:
@@ -63,8 +64,8 @@ FALLS_BEHIND: Final = 0.004  # by which whatever is busiest may be slower than o
 
 
 def paces(ends: Sequence[int]) -> tuple[float, float]:
-    """Return the cycles from one input to the next, over the third and over the last quarter of the inputs. `ends` has
-    the cycle at which each input is done."""
+    """Return the cycles from one input to the next over the third and over the last quarter of the inputs, to see
+    whether they agree. `ends` has the cycle at which each input is done."""
     quarter = max(len(ends) // 4, 1)
     last = ends[-1]
     middle = ends[-1 - quarter]
@@ -73,7 +74,7 @@ def paces(ends: Sequence[int]) -> tuple[float, float]:
 
 
 def _ceil_div(a: Ints, b: int) -> Ints:
-    """Return the quotients, rounded up."""
+    """Return each number of `a` divided by b, rounded up."""
     return -(-a // b)
 
 
@@ -83,32 +84,34 @@ _KEPT_COUNTS: Final = 512
 
 @lru_cache(_KEPT_COUNTS)
 def _one_each(count: int) -> TokenCounts:
-    """Return the signals of `count` tasks, each of which gives one token of an object."""
+    """Return the counts of `count` tasks, each of which gives one token of one object."""
     return TokenCounts.of(count, [np.ones(count, np.int64)])
 
 
 @lru_cache(_KEPT_COUNTS)
 def _parts_of_writer(count: int) -> TokenCounts:
-    """Return the waits of `count` writes, each of which needs one part more of its op than the write before."""
+    """Return what each of `count` writes waits for: one part more of its op than the write before."""
     return TokenCounts.of(count, [np.arange(1, count + 1)])
 
 
 @lru_cache(_KEPT_COUNTS)
 def _room_for_parts(first: int, count: int, buffers: int) -> TokenCounts:
-    """Return how many parts must have been consumed so that a buffer of `buffers` parts has room for each of `count`
-    parts from number `first` on."""
+    """Return for each of `count` parts from number `first` on how many parts must have been consumed so that a buffer
+    of `buffers` parts has room for it."""
     return TokenCounts.of(count, [_consumed_before(np.arange(first, first + count), buffers)])
 
 
 def _consumed_before(part: Ints, buffers: int) -> Ints:
-    """Return the parts that must have been consumed so that a buffer of `buffers` parts has room for each `part`."""
+    """Return for each number of a part how many parts must have been consumed so that a buffer of `buffers` parts has
+    room for it."""
     return np.maximum(part + 1 - buffers, 0)
 
 
 @lru_cache(_KEPT_COUNTS)
 def _steps_between(inputs: int, produced_parts: int, parts: int, buffers: int) -> tuple[TokenCounts, TokenCounts]:
-    """Return what the steps of a transfer between two ops wait for, parts of the producer and room for parts of the
-    consumer, and what they give: a step that has arrived, and room for the parts of the producer that they take."""
+    """Return what the steps of a transfer between two ops wait for (parts done of the producer, parts consumed by the
+    consumer), and what each gives (a step that has arrived, freed parts of the producer). An input is `produced_parts`
+    of the producer, and `parts` of the consumer, whose buffer holds `buffers` of these."""
     steps = max(produced_parts, parts)
     step = np.arange(inputs * steps)
     entry, index = np.divmod(step, steps)
@@ -135,8 +138,8 @@ class _FormOfParts:
 
 @lru_cache(_KEPT_COUNTS)
 def _parts_of_op(form: _FormOfParts) -> tuple[TokenCounts, TokenCounts]:
-    """Return what the parts of an op wait for (steps of each operand, what is loaded once, and room for each reader),
-    and what they give: a part that is consumed, and parts that are done."""
+    """Return what the parts of an op wait for (steps of each operand, what is loaded once, and room freed by each
+    reader), and what each gives: a part consumed, and parts done."""
     part = np.arange(form.inputs * form.parts)
     entry, index = np.divmod(part, form.parts)
     waits = [entry * steps + _ceil_div((index + 1) * steps, form.parts) for steps in form.steps_of_operands]
@@ -149,9 +152,9 @@ def _parts_of_op(form: _FormOfParts) -> tuple[TokenCounts, TokenCounts]:
 
 
 def step_cycles(edge: Flow, path: Path, travel: float, steps: int, rates: Rates) -> tuple[int, int]:
-    """Return the cycles of the first step of a transfer over links and ports, and of each other step; `travel` is the
+    """Return the cycles of the first step of a transfer over links and ports, and of each later step; `travel` is the
     cycles of all `steps`. The first step of a DRAM read includes the read latency, each step between two ops that of
-    the way."""
+    the way. For what is loaded once, all is the first step."""
     if edge.memory == "dram" and edge.operand >= 0:
         latency = rates.read[path.far]
     else:
@@ -165,8 +168,8 @@ def step_cycles(edge: Flow, path: Path, travel: float, steps: int, rates: Rates)
 
 
 class EpochTasks:
-    """The schedule of the first inputs of an epoch. After `run`, `ends` has the cycle at which the last op ends each
-    input."""
+    """The schedule of the first inputs of an epoch: made by the constructor, timed by `run`. Then `ends` has the cycle
+    at which the last op ends each input."""
 
     def __init__(
         self,
@@ -203,31 +206,31 @@ class EpochTasks:
         for edge, path in edges:
             self._add_transfer(edge, path)
         for op in ops:
-            self._compute(op)
+            self._add_op(op)
 
     def _add_up_channels(self, edges: Iterable[Flow]) -> None:
-        """Add the cycles of each edge to those of the memory channels that it occupies, apart for what is loaded
-        once."""
+        """Add the cycles of each edge to those of the memory channels that it occupies (`_memory`; for what is loaded
+        once, `_loading`)."""
         for edge in edges:
             busy = self._loading if edge.once else self._memory
-            for channel, cycles in self._channels(edge):
+            for channel, cycles in self._channel_cycles(edge):
                 busy[channel] = busy.get(channel, 0.0) + cycles
 
     # ------------------------------------------------------------------------------------------------- transfers
     def _add_transfer(self, edge: Flow, path: Path) -> None:
-        """Add the tasks of an edge, by its kind: written, between ops, loaded once, or read."""
+        """Add the tasks of an edge, by its kind: into a queue, between ops, loaded once, or from a queue."""
         if edge.operand < 0:
-            self._write(edge, path)
+            self._add_write(edge, path)
         elif edge.source in self._parts:
-            self._between(edge, path)
+            self._add_transfer_between_ops(edge, path)
         elif edge.once:
-            self._load(edge, path)
+            self._add_load(edge, path)
         else:
-            self._read(edge, path)
+            self._add_read(edge, path)
 
-    def _travel(self, edge: Flow, path: Path) -> float:
+    def _travel_cycles(self, edge: Flow, path: Path) -> float:
         """Return the cycles of one input on its way into or out of a core: at the core's own rate, or at that of the
-        fullest link or port on the way."""
+        fullest link or port on the way, if that is slower."""
         rate = min(self._rates.gather if path.gathers else self._rates.stream, self._rates.of_packets(edge.packet))
         if edge.crosses:
             rate = min(rate, self._rates.ethernet)
@@ -238,35 +241,36 @@ class EpochTasks:
         return max(edge.core_bytes / rate, max((link_cycles[link] for link, _ in path.loads()), default=0.0))
 
     def _add_travel(self, edge: Flow, path: Path) -> float:
-        """Return `_travel` of an edge that transfers data with each input, and add it to the transfers of the
-        result."""
-        cycles = self._travel(edge, path)
+        """Return the cycles of one input of an edge on its way into or out of a core, and list the edge with them among
+        the transfers of the result."""
+        cycles = self._travel_cycles(edge, path)
         self._transfers.append(Busy(edge.name, cycles))
         return cycles
 
-    def _channels(self, edge: Flow) -> list[tuple[str, float]]:
-        """Return pairs of a channel and its cycles for one input of this edge. The host's channels are one link."""
+    def _channel_cycles(self, edge: Flow) -> list[tuple[str, float]]:
+        """Return (channel, cycles for one input) of each memory channel that an edge occupies; [] for one between
+        cores. All of the host's channels are one link."""
         if edge.memory == "none":
             return []
         if edge.memory == "host":
             return [(HOST_LINK, sum(edge.memory_bytes.values()) / self._rates.host)]
         return [(channel_name(n, edge.chip), size / self._rates.dram) for n, size in edge.memory_bytes.items()]
 
-    def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
-        """Return pairs of a unit and its cycles for one input, for a transfer between a core and a queue: the transfer
-        at the core, and its stream in every channel."""
+    def _add_streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
+        """Return (unit, cycles for one input) for a transfer between a core and a queue: of the transfer at the core,
+        which is also listed among the transfers of the result, and of its stream in every channel."""
         cycles = self._add_travel(edge, path)
         channels = [
-            (stream_in_channel(channel, edge.name), self._memory[channel]) for channel, _ in self._channels(edge)
+            (stream_in_channel(channel, edge.name), self._memory[channel]) for channel, _ in self._channel_cycles(edge)
         ]
         return [(edge.name, cycles), *channels]
 
-    def _read(self, edge: Flow, path: Path) -> None:
+    def _add_read(self, edge: Flow, path: Path) -> None:
         """Add the transfer of a queue into an op: out of every channel, and into the core."""
         op = edge.target
         parts = self._parts[op]
         begin = len(self.schedule)
-        for name, busy in self._streams(edge, path):
+        for name, busy in self._add_streams(edge, path):
             unit = self.schedule.unit(name)
             arrived = self.schedule.object(f"{name} in {op}")
             first_cycles, later_cycles = step_cycles(edge, path, busy, parts, self._rates)
@@ -276,19 +280,21 @@ class EpochTasks:
             self._arrivals[op].append((arrived, parts))
         self._path_tasks.append(range(begin, begin + self._inputs * parts))
 
-    def _load(self, edge: Flow, path: Path) -> None:
+    def _add_load(self, edge: Flow, path: Path) -> None:
         """Add the transfer of an operand that is loaded before the first input: out of every channel, and into the
         core."""
-        steps = [(stream_in_channel(channel, edge.name), self._loading[channel]) for channel, _ in self._channels(edge)]
-        for unit, cycles in [*steps, (edge.name, self._travel(edge, path))]:
+        steps = [
+            (stream_in_channel(channel, edge.name), self._loading[channel]) for channel, _ in self._channel_cycles(edge)
+        ]
+        for unit, cycles in [*steps, (edge.name, self._travel_cycles(edge, path))]:
             loaded = self.schedule.object(f"{edge.source} loaded")
             lasts, _ = step_cycles(edge, path, cycles, 1, self._rates)
             self.schedule.task(self.schedule.unit(unit), lasts, (), [(loaded, 1)])
             self._load_objects[edge.target].append(loaded)
         self._path_tasks.append(range(len(self.schedule) - 1, len(self.schedule)))
 
-    def _between(self, edge: Flow, path: Path) -> None:
-        """Add the transfer between two ops, in as many steps as the finer of the two has parts."""
+    def _add_transfer_between_ops(self, edge: Flow, path: Path) -> None:
+        """Add the transfer between two ops, in as many steps as the op with more parts has."""
         producer = edge.source
         consumer = edge.target
         produced_parts = self._parts[producer]
@@ -305,12 +311,12 @@ class EpochTasks:
         self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
-    def _write(self, edge: Flow, path: Path) -> None:
+    def _add_write(self, edge: Flow, path: Path) -> None:
         """Add the transfer of an op into a queue: out of the core, and into every channel."""
         op = edge.source
         begin = len(self.schedule)
         count = self._inputs * self._parts[op]
-        for name, busy in self._streams(edge, path):
+        for name, busy in self._add_streams(edge, path):
             unit = self.schedule.unit(name)
             freed = self.schedule.object(f"room of {name}")
             _, duration = step_cycles(edge, path, busy, self._parts[op], self._rates)
@@ -320,8 +326,8 @@ class EpochTasks:
         self._path_tasks.append(range(begin, begin + count))
 
     def _buffers_of_operand(self, edge: Flow) -> int:
-        """Return for how many parts the consumer's buffer has room: for two, or more if `input_buf_min_size_tiles`
-        makes it larger."""
+        """Return for how many parts the consumer's buffer of this edge has room: two, or more if a deadlock needs it or
+        `input_buf_min_size_tiles` makes the buffer larger."""
         least = self._least[edge.target]
         tiles = edge.core_bytes / max(edge.packet, 1)
         if edge.operand < len(least):
@@ -331,8 +337,8 @@ class EpochTasks:
         return max(self._buffers, int(least_tiles * self._parts[edge.target] / max(tiles, 1.0)))
 
     # ------------------------------------------------------------------------------------------------------- ops
-    def _compute(self, op: Op) -> None:
-        """Add the parts of an op: they wait for their operands and for room in the output buffer."""
+    def _add_op(self, op: Op) -> None:
+        """Add the parts of an op as tasks: they wait for their operands and for room in the output buffer."""
         parts = self._parts[op.name]
         unit = self._units[op.name]
         room = room_of(op, parts)
@@ -362,7 +368,8 @@ class EpochTasks:
 
     # --------------------------------------------------------------------------------------------------- results
     def run(self) -> None:
-        """Compute the times of all tasks. Raises ProgramError if buffers are too small."""
+        """Compute the times of all tasks, and `ends`. Raises ProgramError if buffers are so small that tasks wait for
+        ever."""
         self.timing = self.schedule.run()
         ends = np.zeros(self._inputs, np.int64)
         for op, tasks in self._tasks.items():
@@ -377,7 +384,8 @@ class EpochTasks:
         return max([*self._memory.values(), *transfers, *self._link_cycles.values()], default=0.0)
 
     def result(self, temporal: TemporalGraph, count: int, again: Callable[[int], EpochTiming]) -> EpochTiming:
-        """Return the figures of the whole epoch with `count` inputs. Call `run` first."""
+        """Return the figures of the whole epoch with `count` inputs, those beyond the modelled ones at the pace of the
+        last quarter. `again` returns the same with another number of inputs modelled. Call `run` first."""
         timing = self.timing
         ends = self.ends
         pace = None
@@ -429,7 +437,7 @@ class EpochTasks:
         )
 
     def _busiest_links(self) -> tuple[Busy, ...]:
-        """Return the links and ports that work longest for one input, at most LINKS of them."""
+        """Return the links and ports that work longest for one input, busiest first, at most LINKS of them."""
         # The names of links decide between equal cycles. Only those of the busiest are made, since that takes long.
         least = min(nlargest(LINKS, self._link_cycles.values()), default=0.0)
         busiest = [(link, cycles) for link, cycles in self._link_cycles.items() if cycles >= least]

@@ -69,7 +69,7 @@ class OpCall:
 
     @property
     def data_df(self) -> str:
-        """Return the format of the operand that carries the data; for a sparse matmul this is the dense one."""
+        """Return the format of the operand that carries the data: the first, but for a sparse matmul the dense one."""
         if self.sparse:
             return self.in1_df or self.result_df
         return self.in0_df
@@ -81,8 +81,8 @@ class OpCall:
 
     @property
     def kind(self) -> str:
-        """Return the op type, with the dimension of a reduce and the sparseness of a matmul: the names of the cost
-        model."""
+        """Return the op's name in the cost model: its type, with the dimension of a reduce or the sparseness of a
+        matmul."""
         if OP_TYPES[self.op_type].has("reduces"):
             return f"reduce_{self.reduce_dim}"
         if self.sparse:
@@ -123,7 +123,7 @@ class OpCall:
 
 
 def _check_words(call: OpCall) -> None:
-    """Raise HostError for a word that its column does not know, UnsupportedError for a fused op."""
+    """Raise HostError for a field whose text is none of the words that it allows, UnsupportedError for a fused op."""
     declared = OP_TYPES.get(call.op_type)
     if declared is not None and declared.has("sub-ops"):
         raise UnsupportedError(f"{call.op_type} has no cost as a whole: add up the ops of its schedule")
@@ -138,7 +138,7 @@ def _check_words(call: OpCall) -> None:
 
 
 def _check_formats(call: OpCall) -> None:
-    """Raise HostError for a format that does not exist; all but that of operand 0 may be empty."""
+    """Raise HostError for a format that does not exist; all but that of operand 0 may be ""."""
     for column in ("in0_df", "in1_df", "out_df"):
         name = getattr(call, column)
         if name not in FORMATS and (name or column == "in0_df"):

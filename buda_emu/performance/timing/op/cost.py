@@ -34,8 +34,8 @@ Family = tuple[str, str, bool, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class ParameterSet:
-    """Weights of one family and their origin. `fitted` and `held_out` are relative errors, on rows that the fit saw and
-    on others."""
+    """Weights of the cost model for one family of ops, and their origin. `fitted` and `held_out` are relative errors,
+    on measured rows that the fit saw and on others."""
 
     arch: str
     kind: str
@@ -64,8 +64,8 @@ class ParameterSet:
 
 
 def number_class(df: str) -> str:
-    """Return the class of a format: formats of a class are moved alike. All block formats are one class, others differ
-    by kind and width."""
+    """Return the class of a format, whose tiles are all moved alike: all block formats are "block", others kind and
+    bits, such as "float16". Raises KeyError for an unknown format."""
     spec = FORMATS[df]
     if spec.kind == "block":
         return "block"
@@ -78,7 +78,7 @@ def numbers_of(call: OpCall) -> str:
 
 
 def family_of(call: OpCall) -> Family:
-    """Return the family that holds the call's own weights, if it was measured."""
+    """Return the family under which the weights of the call's own kind are found, if it was measured."""
     return call.arch, call.kind, call.approximate, call.l1_acc, numbers_of(call)
 
 
@@ -94,17 +94,18 @@ def sizes_of(call: OpCall) -> dict[str, int]:
 
 @cache
 def parameter_sets() -> Mapping[Family, ParameterSet]:
-    """Return all parameter sets by family, in the order of the file."""
+    """Return all parameter sets by family, in the order of the file `op_cost.json`. Cached. Raises InternalError for a
+    file of another schema version."""
     text = (files("buda_emu.performance.timing") / "data" / "op_cost.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     if content["schema_version"] != 1:
         raise InternalError(f"op_cost.json has schema version {content['schema_version']}, not 1")
-    sets = [_read(entry) for entry in content["sets"]]
+    sets = [_read_parameter_set(entry) for entry in content["sets"]]
     return {parameters.family: parameters for parameters in sets}
 
 
-def _read(entry: dict[str, Any]) -> ParameterSet:
-    """Return the parameter set of an entry of the file."""
+def _read_parameter_set(entry: dict[str, Any]) -> ParameterSet:
+    """Return the parameter set of an entry of the file `op_cost.json`."""
     fields = dict(entry)
     for name in ("in_dfs", "out_dfs", "phases"):
         fields[name] = tuple(fields[name])
@@ -134,14 +135,14 @@ ParameterSets = Mapping[Family, ParameterSet]
 
 
 def choose(call: OpCall, sets: ParameterSets | None = None) -> Choice:
-    """Choose the parameter set of an op: its own, or the nearest one. Every op type has one. `sets` replaces all sets,
-    to see what the model would say without some."""
+    """Return the parameter set from which to compute an op's cost: that of its own family, or the nearest one, with a
+    provenance that says so. `sets` replaces all sets, to see what the model would say without some."""
     if sets is None:
         sets = parameter_sets()
     parameters = sets.get(family_of(call))
     if parameters is not None:
         return Choice(parameters, _widen(parameters, call), _provenance(parameters, call))
-    nearest = _nearest(call, sets)
+    nearest = _nearest_set(call, sets)
     return Choice(nearest, _widen(nearest, call), f"estimated from {nearest.label}")
 
 
@@ -174,8 +175,8 @@ def basis_of(call: OpCall, parameters: ParameterSet) -> Basis:
 
 
 def error_family_name(call: OpCall, basis: str) -> str:
-    """Return the name of the family of ops whose cost is wrong by the same factor as this one's (`timing.uncertainty`):
-    chip, group of kinds and basis of the estimate."""
+    """Return the name of the ops whose cost is wrong by the same factor as this one's (`timing.uncertainty`): chip,
+    group of kinds and `basis`, what the estimate rests on."""
     return f"{call.arch} {_GROUPS.get(call.kind, 'other ops')}, {basis}"
 
 
@@ -193,7 +194,7 @@ _BEYOND: Final = ", beyond the measured sizes"
 
 
 def _provenance(parameters: ParameterSet, call: OpCall) -> str:
-    """Return how well the set fits the op: "measured", "interpolated", or "estimated from" the set."""
+    """Return how well the set fits the op: "measured", "interpolated", or "estimated from ..." with the set's label."""
     if not has_measured_shape(call):
         return f"estimated from {parameters.label}"
     sizes = sizes_of(call)
@@ -206,8 +207,9 @@ def _provenance(parameters: ParameterSet, call: OpCall) -> str:
     return "interpolated"
 
 
-def _nearest(call: OpCall, sets: ParameterSets) -> ParameterSet:
-    """Return the set of the same kind, or of the kind that the op type costs as, with the least distance."""
+def _nearest_set(call: OpCall, sets: ParameterSets) -> ParameterSet:
+    """Return the set that differs least from the call, among those of its kind or of the kind that its op type costs
+    as, on its architecture or a related one."""
     kinds = [call.kind, OP_TYPES[call.op_type].costs_as]
     candidates = [
         candidate
@@ -218,7 +220,8 @@ def _nearest(call: OpCall, sets: ParameterSets) -> ParameterSet:
 
 
 def _distance(candidate: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object, ...]:
-    """Return how a set differs from the call, most important difference first. The family's name breaks ties."""
+    """Return how a set differs from the call, as a key to sort by, most important difference first. `kinds` is in order
+    of preference. The family's name breaks ties."""
     return (
         kinds.index(candidate.kind),
         ARCH_RELATIVES[call.arch].index(candidate.arch),
@@ -230,7 +233,8 @@ def _distance(candidate: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[
 
 
 def _number_distance(candidate: ParameterSet, call: OpCall) -> float:
-    """Return the doublings between the tile sizes of set and call; an integer format against a fraction counts ten."""
+    """Return how far the formats of set and call are apart: the doublings between their sizes; ten more for an integer
+    format against a fraction."""
     if candidate.numbers == numbers_of(call):
         return 0.0
     distance = 0.0
@@ -243,7 +247,7 @@ def _number_distance(candidate: ParameterSet, call: OpCall) -> float:
 
 
 def widening(parameters: ParameterSet, call: OpCall) -> float:
-    """Return the factor by which the op's tiles are wider than the measured ones, at least 1."""
+    """Return the factor by which the op's tiles are wider in bytes than the measured ones, at least 1."""
     return max(
         1.0,
         packed_bytes(call.result_df) / max(map(packed_bytes, parameters.out_dfs)),
@@ -252,8 +256,8 @@ def widening(parameters: ParameterSet, call: OpCall) -> float:
 
 
 def _widen(parameters: ParameterSet, call: OpCall) -> Weights:
-    """Return the weights for tiles wider than the measured ones: stages that move tiles take longer by the same factor,
-    math does not.
+    """Return the set's weights for the op's tiles if these are wider than the measured ones: stages that move tiles
+    take longer by the same factor, math does not.
 
     For an element-wise op other than a copy the fit does not tell which stage is math, so its weights stay; `op_cost`
     takes a copy of the wider tiles as lower bound instead.
@@ -274,7 +278,7 @@ VECTOR_UNIT: Final[Mapping[str, float]] = {"grayskull": 1.59}
 
 
 def in_graph(call: OpCall) -> float:
-    """Return the factor by which an op is slower when another op feeds it than alone."""
+    """Return the factor (1 or more) by which an op takes longer when another op feeds it than when it runs alone."""
     if call.is_sfpu:
         return VECTOR_UNIT.get(call.arch, 1.0)
     return 1.0
@@ -305,8 +309,8 @@ def ideal_cycles(call: OpCall) -> float:
 
 
 def ideal_threads(call: OpCall, core: CoreSpeed = MEASURED) -> tuple[float, float, float]:
-    """Return the cycles that unpackers, FPU and packers need for one input at full rate, on a core of the speed
-    `core`, by default that of the chip."""
+    """Return the cycles that (unpackers, FPU, packers) need for one input at full rate, on a core of the speed `core`,
+    by default the measured chip's."""
     results = call.tiles
     if call.kind == "reduce_r":
         results = call.t * call.mblock_n * call.ublock_ct
@@ -331,7 +335,8 @@ def payload(df: str) -> int:
 
 
 def ideal_math(call: OpCall) -> float:
-    """Return FPU cycles for one input at full rate. Work of the vector unit is not counted."""
+    """Return the FPU cycles for one input at full rate, on the measured chip. Work of the vector unit is not
+    counted."""
     fraction = tile_fraction(call)
     if call.sparse:
         return call.nz_tiles * call.mblock_n * call.ublock_ct * fpu_cycles(call) * fraction
@@ -345,7 +350,8 @@ def ideal_math(call: OpCall) -> float:
 
 
 def _ideal_unpack(call: OpCall) -> float:
-    """Return unpack cycles for one input at full rate, 0 for a sparse matmul."""
+    """Return the unpacker's cycles for one input at full rate; 0 for a sparse matmul, of which no simple bound is
+    known."""
     if call.sparse:
         return 0.0  # encoded operand and reuse of the dense one: no simple lower bound
     if call.op_type == "matmul":
@@ -406,7 +412,8 @@ class OpCost:
 
 
 def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
-    """Return the cycles of one op on one core for one input."""
+    """Return the cycles of one op on one core for one input, with reads from and writes to DRAM. Raises the same errors
+    as `op_cost`."""
     return op_cost(call, model=model).cycles
 
 
@@ -453,7 +460,8 @@ def op_cost(
 
 
 def _evaluate_choice(call: OpCall, choice: Choice, dram: Set[int] | None, core: CoreSpeed) -> float:
-    """Evaluate the chosen set, shortened for vector modes and tiny tiles, lengthened for untilized output.
+    """Return the cycles of an op by the chosen set, shortened for vector modes and tiny tiles, lengthened for untilized
+    output.
 
     `dram` has the operands that come from DRAM; None leaves the stages of DRAM out. If work on tiles is shorter or
     tiles are wider than measured, a plain copy of the tiles may be slower; the slower one counts. So it does for an op
@@ -492,13 +500,13 @@ def _stand_in(call: OpCall, choice: Choice) -> OpCall:
 
 
 def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None, core: CoreSpeed) -> float:
-    """Evaluate a set for a call of which only a share (0 to 1) of each tile is worked on, on a core of the speed
-    `core`. `dram` has the operands that come from DRAM; None leaves the stages of DRAM out."""
+    """Return the cycles of a call by a set, on a core of the speed `core`, if only a share (0 to 1) of each tile is
+    worked on. `dram` has the operands that come from DRAM; None leaves the stages of DRAM out."""
     if share == 1.0:
         weights = choice.weights
     else:
         weights = _scale_to_share(choice.weights, share)
-    weights = {stage: _pay_for_dram(stage, stage_weights, dram) for stage, stage_weights in weights.items()}
+    weights = {stage: _without_other_dram_reads(stage, stage_weights, dram) for stage, stage_weights in weights.items()}
     if core != MEASURED:
         weights = {
             stage: {name: value / _stage_speed(call, stage, core) for name, value in stage_weights.items()}
@@ -513,7 +521,7 @@ _LATENCIES: Final = ("fixed", "turn", "block")
 
 
 def _stage_speed(call: OpCall, stage: str, core: CoreSpeed) -> float:
-    """Return the speed of the unit that works in a stage.
+    """Return the factor by which the unit that works in a stage is faster than on the measured chip; 1 for latencies.
 
     Of an element-wise op the fit does not tell the units apart: it is the vector unit if the op runs there, else
     unpackers and packers, which take longer for a tile than the FPU (`ideal_threads`).
@@ -531,9 +539,9 @@ def _stage_speed(call: OpCall, stage: str, core: CoreSpeed) -> float:
     return core.moving
 
 
-def _pay_for_dram(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:
-    """Return the weights of a stage with those set to 0 that belong to operands which do not come from DRAM (`dram`;
-    None if none does and nothing is written there)."""
+def _without_other_dram_reads(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:
+    """Return the weights of a stage with those set to 0 that belong to operands which do not come from DRAM. `dram` has
+    the operands that do; None if none does and nothing is written there."""
     operands = DRAM_STAGES.get(stage)
     if operands is None:
         return weights
