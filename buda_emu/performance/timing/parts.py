@@ -32,8 +32,8 @@ class EpochIntervals:
 
 
 def epoch_intervals(run: PerfRun, epoch: EpochReport) -> EpochIntervals:
-    """Return the intervals of one epoch of a run. That of the pace is as wide, relative to its cycles, as that of the
-    run without its loading."""
+    """Return the intervals of one epoch. That of the pace is as wide, relative to its cycles, as that of a run without
+    its loading."""
     loading = Part(LOADING_UNIT, f"{run.arch} {LOADING}", epoch.load.cycles)
     inside = tuple(_inner_parts(run, epoch))
     share = epoch.pace / max(epoch.timing.total, 1.0)
@@ -67,13 +67,13 @@ def total_interval(run: PerfRun, epochs: Sequence[EpochIntervals]) -> Interval:
 
 
 def cost_interval(cost: Cost) -> Interval:
-    """Return the interval of the cycles that an op takes for one input."""
+    """Return the interval of the cycles that an op takes for one input on silicon."""
     return interval_of(Part("op", family, cycles) for family, cycles in cost.errors)
 
 
 def _inner_parts(run: PerfRun, epoch: EpochReport) -> Iterator[Part]:
-    """Yield the parts of one run of an epoch without its loading: the steps of its critical path, and an error for what
-    the model of a graph leaves out."""
+    """Yield the parts of one run of an epoch without its loading: the steps of its critical path, and one that adds the
+    error of what the model of a graph leaves out."""
     crossing = {edge.name for edge in epoch.edges if edge.crosses}
     errors = {op.op: op.cost.errors for op in epoch.timing.ops}
     for step in path_steps(epoch.timing):

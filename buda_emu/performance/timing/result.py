@@ -30,13 +30,13 @@ class ChannelUse:
 
     @property
     def share(self) -> float:
-        """Return the used part of the capacity."""
+        """Return the used part of the capacity, above 1 if it is exceeded."""
         return self.used / self.capacity
 
 
 def l1_use(op: Op, netlist: Netlist, chip: Device) -> tuple[int, int]:
-    """Return the bytes that the buffers of one core of an op take at least, and the bytes of L1 that a core has for
-    them (rule V164)."""
+    """Return (least bytes that the buffers of one core of an op take, bytes of L1 that a core has for them); rule V164
+    compares them."""
     return l1_bytes(op, netlist.arch.alignment), chip.l1_data_bytes
 
 
@@ -125,7 +125,8 @@ class EpochReport:
 
     @property
     def output_bytes(self) -> dict[str, int]:
-        """Return the bytes that each core of an op writes into a queue for one input, by op."""
+        """Return the bytes that each core of an op writes into a queue for one input, by op; of several queues the
+        last. Ops that feed no queue are missing."""
         return {edge.source: edge.core_bytes for edge in self.edges if edge.operand < 0}
 
     @property
@@ -135,9 +136,9 @@ class EpochReport:
 
 
 def host_bytes_by_program(epochs: Iterable[tuple[str, Mapping[str, int]]]) -> dict[str, int]:
-    """Return the bytes that the host pushes and pops at least for each program, from the program of each epoch and the
-    bytes of its queues in all its runs. The host pushes an entry once, however many epochs of the program read it: a
-    queue counts as often as the epoch that takes most of it."""
+    """Return the bytes that the host has to push and pop at least for each program, given the program of each epoch and
+    the bytes of its queues in all its runs. The host pushes an entry once, however many epochs of the program read it:
+    a queue counts as often as the epoch that takes most of it."""
     by_program: dict[str, dict[str, int]] = {}
     for program, queues in epochs:
         largest_sizes = by_program.setdefault(program, {})
@@ -197,7 +198,7 @@ class PerfRun:
 
     @property
     def inputs(self) -> int:
-        """Return how many inputs all programs together take: as many as the epoch that takes most."""
+        """Return how many inputs all programs together take: as many as the epoch that takes most; 0 without epochs."""
         return max((epoch.inputs for epoch in self.epochs), default=0)
 
     @property
@@ -240,9 +241,9 @@ class PerfRun:
 def bottleneck(
     timing: EpochTiming, edges: Sequence[Flow] = (), paths: Sequence[Path] = (), channels: int = 0, assumed: str = ""
 ) -> Bottleneck:
-    """Return the busiest op, memory channel, link or transfer, with a sentence that says whether it explains the pace,
-    which streams share it, and what the model had to assume. `channels` is the number of DRAM channels of the chip;
-    `assumed` names hypothetical assumptions."""
+    """Return the unit that limits an epoch (the busiest op, memory channel, link or transfer, or "buffers" or "latency"
+    if none explains the pace), with a sentence about it, the streams that share it, and what the model had to assume.
+    `channels` is the number of DRAM channels of the chip; `assumed` names hypothetical assumptions, "" for none."""
     busiest = _busiest(timing)
     sentence = busiest.sentence
     if busiest.name:
@@ -260,12 +261,13 @@ def bottleneck(
 
 
 def bottleneck_kind(timing: EpochTiming) -> str:
-    """Return the kind of the bottleneck of an epoch."""
+    """Return the kind of the bottleneck of an epoch (see `Bottleneck`), without the work for its sentence."""
     return _busiest(timing).kind
 
 
 def _silicon_caveat(timing: EpochTiming) -> str:
-    """Return the caveat for an epoch in which a link or port works nearly all the time, else ""."""
+    """Return the caveat for an epoch in which a link or port works over 90 % of the time, which was never compared with
+    silicon; else ""."""
     busiest = max(timing.shared.links, key=lambda link: link.cycles, default=None)
     if busiest is None or busiest.cycles <= UNCOMPARED_SHARE * timing.pace:
         return ""
@@ -280,7 +282,7 @@ def hypothetical(assumed: str) -> str:
 
 
 def assumptions(what_if: Mapping[str, float], chip: Device) -> str:
-    """Return the speeds and the grid of a run that differ from its chip or board, "" if none does."""
+    """Return as text the speeds and the grid of a run that differ from those of its chip or board, "" if none does."""
     changes = [f"{name} {value:g}" for name, value in what_if.items()]
     if chip.grid != (board(chip.board).grid if chip.board else device(chip.name).grid):
         changes.append(f"grid {chip.grid[0]}x{chip.grid[1]}")

@@ -84,8 +84,9 @@ class Sensitivity:
 
 
 def sensitivity(netlist: Netlist, run: PerfRun, model: Model = "fitted", progress: Report = do_nothing) -> Sensitivity:
-    """Model the epochs of a run again with each resource doubled and halved. Raises HostError for the vendor's model,
-    which has no rates of units."""
+    """Return what a netlist gains and loses with each resource doubled and halved; the epochs of its run are modelled
+    again for that, and each resource is reported to `progress`. Raises HostError for the vendor's model, which has no
+    rates of units."""
     if model != "fitted":
         raise HostError("sensitivity: the vendor's formulas know no rates of units: take the fitted model")
     chip_speed = speed(run.chip, run.what_if)
@@ -97,7 +98,7 @@ def sensitivity(netlist: Netlist, run: PerfRun, model: Model = "fitted", progres
         reason = _reason_to_leave_out(resource, run.epochs)
         if not reason:
             progress(Activity(f"sensitivity: {resource.title}", "epochs"))
-            effect = _effect(study, resource, base)
+            effect = _resource_effect(study, resource, base)
             if resource is _CLOCK and _follows_clock(base, effect):
                 reason = "all cycles follow it"
             else:
@@ -110,7 +111,7 @@ def sensitivity(netlist: Netlist, run: PerfRun, model: Model = "fitted", progres
 
 
 def _reason_to_leave_out(resource: Resource, reports: Sequence[EpochReport]) -> str:
-    """Return why a resource cannot change any cycles; "" if it may."""
+    """Return why a resource cannot change any cycles of these epochs, as words for the user; "" if it may."""
     edges = list(chain.from_iterable(report.edges for report in reports))
     if resource.word == "ethernet" and not any(edge.crosses for edge in edges):
         return "nothing crosses chips"
@@ -119,8 +120,8 @@ def _reason_to_leave_out(resource: Resource, reports: Sequence[EpochReport]) -> 
     return ""
 
 
-def _effect(study: "_Study", resource: Resource, base: Scaled) -> ResourceEffect:
-    """Return the effect of one resource."""
+def _resource_effect(study: "_Study", resource: Resource, base: Scaled) -> ResourceEffect:
+    """Return the effect of doubling and of halving one resource; `base` is the netlist on the chip as it is."""
     doubled, halved = (study.scale(resource.quantities, factor) for factor in FACTORS)
     cycles = max(base.cycles_per_input, 1e-9)
     return ResourceEffect(
@@ -134,7 +135,8 @@ def _effect(study: "_Study", resource: Resource, base: Scaled) -> ResourceEffect
 
 
 def _follows_clock(base: Scaled, effect: ResourceEffect) -> bool:
-    """Return whether the time changes by the factor of the clock, as if nothing had a clock of its own."""
+    """Return whether the time changes exactly by the factor of the clock: nothing of the netlist depends on a rate with
+    a clock of its own."""
     return all(
         abs(scaled.cycles_per_input * scaled.factor / max(base.cycles_per_input, 1e-9) - 1) < _EXACT
         for scaled in (effect.doubled, effect.halved)
@@ -151,7 +153,7 @@ class _Study:
         self.inputs = max(run.inputs, 1)
 
     def scale(self, quantities: Sequence[str], factor: float) -> Scaled:
-        """Model all epochs with these quantities of the speed `factor` times as large."""
+        """Return the figures of all epochs, modelled with these quantities of the speed `factor` times as large."""
         fast = self._speed.times(quantities, factor)
         model = EpochModel(fast, self._run.chip)
         ticks = self._speed.clock / fast.clock  # of the chip's own clock in a cycle

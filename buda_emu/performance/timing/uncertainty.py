@@ -76,7 +76,8 @@ class Part:
 
 @cache
 def error_families() -> Mapping[str, ErrorFamily]:
-    """Return the families of the data file by name. A name is a chip, or `any chip`, and a topic."""
+    """Return the error families of the data file by name. A name is a chip, or `any chip`, and a topic. Cached. Raises
+    InternalError for a file of another schema version."""
     text = (files("buda_emu.performance.timing") / "data" / DATA).read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     if content["schema_version"] != _SCHEMA:
@@ -85,9 +86,9 @@ def error_families() -> Mapping[str, ErrorFamily]:
 
 
 def error_family(name: str) -> ErrorFamily:
-    """Return the errors of a family. A chip without enough rows takes those of all chips, and a kind of op without
-    enough of them those of all ops with the same basis. Raises KeyError for a name that no op of this version has, as a
-    result of another version may."""
+    """Return the errors of the family `name`. A chip without enough rows takes those of all chips, and a kind of op
+    without enough of them those of all ops with the same basis. Raises KeyError for a name that no op of this version
+    has, as a result of another version may."""
     families = error_families()
     chip = next((chip for chip in _CHIPS if name.startswith(f"{chip} ")), ANY_CHIP)
     topic = name.removeprefix(f"{chip} ")
@@ -102,7 +103,7 @@ _CHIPS: Final = ("grayskull", "wormhole_b0", "wormhole", "blackhole")
 
 
 def interval_of(parts: Iterable[Part]) -> Interval:
-    """Return the interval of the sum of parts."""
+    """Return the interval of the sum of parts on silicon. Raises KeyError for a part of an unknown family."""
     by_family = _sum_by_family(parts)
     total = sum(cycles for name, cycles in by_family.items() if name != IN_GRAPHS)
     below = 0.0
@@ -141,7 +142,7 @@ def interval_of_difference(before: Iterable[Part], after: Iterable[Part], same: 
 
 
 def total_cycles(parts: Iterable[Part]) -> float:
-    """Return the sum of parts, without those that only add an error."""
+    """Return the sum of the parts' cycles, without the parts that only add an error."""
     return sum(part.cycles for part in parts if part.family != IN_GRAPHS)
 
 

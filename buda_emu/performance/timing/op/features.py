@@ -23,7 +23,8 @@ nop, in sizes that are powers of two: 34 KiB still do, 65 KiB do not)."""
 
 
 def features(call: OpCall) -> Features:
-    """Count an op's features, by the names that the stages of `FORMS` use."""
+    """Return an op's counts for one input (ublocks, tiles, products, ...), by the names that the stages of its form in
+    `FORMS` use."""
     counts = {"inputs": 1.0, "ublocks": float(call.ublocks), "tiles": float(call.tiles)}
     if call.tiles * packed_bytes(call.result_df) >= STREAM_BYTES:
         counts["streamed_tiles"] = float(call.tiles)
@@ -46,7 +47,7 @@ def packed_bytes(df: str) -> int:
 
 
 def _count_product(call: OpCall) -> Features:
-    """Count the features of a dense matmul or depthwise. The first block of the inner dimension starts from nothing and
+    """Return the counts of a dense matmul or depthwise. The first block of the inner dimension starts from nothing and
     the last one leaves the core, so the first, the second and all further blocks are counted apart: only between two
     further ones is a partial sum both spilled and reloaded."""
     counts: Features = {
@@ -68,12 +69,13 @@ def _count_product(call: OpCall) -> Features:
 
 
 def _split_rounds(inner: int) -> dict[str, int]:
-    """Return how many of `inner` rounds are the first, the second, and further ones."""
+    """Return how many of `inner` rounds (at least 1) are the first, the second, and further ones, by the ending of
+    their counts."""
     return dict(zip(ROUNDS, (1, min(inner - 1, 1), max(inner - 2, 0)), strict=True))
 
 
 def _count_sparse(call: OpCall) -> Features:
-    """Count the features of a sparse matmul: strips (columns of the inner dimension with at least one tile), their
+    """Return the counts of a sparse matmul: strips (columns of the inner dimension with at least one tile), their
     ublocks and tiles."""
     m = call.mblock_m
     n = call.mblock_n
@@ -98,7 +100,7 @@ def _count_sparse(call: OpCall) -> Features:
 
 
 def _count_reduce_z(call: OpCall) -> Features:
-    """Count the features of a reduce over z: the first tile of each output, the second, and all further ones."""
+    """Return the counts of a reduce over z: the first tile of each output, the second, and all further ones."""
     counts: Features = {}
     for suffix, rounds in _split_rounds(max(call.z, 1)).items():
         counts |= {
@@ -111,8 +113,8 @@ def _count_reduce_z(call: OpCall) -> Features:
 
 
 def _count_reduce(call: OpCall) -> Features:
-    """Count the features of a reduce over rows or columns. All ublocks that end in the same result ublock are one line
-    of the input."""
+    """Return the counts of a reduce over rows or columns. All ublocks that are summed into the same result ublock are
+    one line of the input."""
     over_rows = call.kind == "reduce_r"
     lines, width = (call.mblock_n, call.ublock_ct) if over_rows else (call.mblock_m, call.ublock_rt)
     return {
@@ -177,8 +179,8 @@ def _with_suffix(counts: tuple[str, ...], suffix: str) -> tuple[str, ...]:
 
 
 def _product_round(suffix: str) -> Form:
-    """Return the form of one kind of round of the inner dimension, by the ending of its counts: unpack, math and pack
-    side by side."""
+    """Return the form of the first, second or further rounds of the inner dimension, chosen by the ending of their
+    counts: unpack, math and pack side by side."""
     return Overlap(
         (
             Stage(
@@ -191,8 +193,8 @@ def _product_round(suffix: str) -> Form:
 
 
 def _reduce_round(suffix: str) -> Form:
-    """Return the form of one kind of round over z, by the ending of its counts; its stage `turn` is the latency of a
-    round with little other work."""
+    """Return the form of the first, second or further rounds over z, chosen by the ending of their counts; its stage
+    `turn` is the latency of a round with little other work."""
     return Overlap(
         (
             Stage(f"math{suffix}", _with_suffix(("ublocks", "tiles"), suffix)),
@@ -269,8 +271,8 @@ FORMS: Final[Mapping[str, Form]] = {
 
 
 def form_of(kind: str) -> Form:
-    """Return the form of a kind of op: how its stages are added up or overlap; the element-wise one for a kind without
-    its own."""
+    """Return the form of a kind of op: which of its stages run one after another and which at the same time; the
+    element-wise form for a kind without its own."""
     return FORMS.get(kind, _ELTWISE)
 
 
@@ -287,7 +289,8 @@ def fpu_cycles(call: OpCall) -> int:
 
 
 def evaluate(form: Form, weights: Weights, counts: Features, product_cycles: float) -> float:
-    """Evaluate a form for one input, in cycles. `product_cycles` are the FPU cycles of a tile product."""
+    """Return the cycles of one input by a form. `weights` and `counts` must have what its stages name; `product_cycles`
+    are the FPU cycles of a tile product."""
     if isinstance(form, Stage):
         stage_weights = weights[form.name]
         cycles = sum(stage_weights[name] * counts[name] for name in form.counts)

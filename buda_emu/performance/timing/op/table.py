@@ -29,7 +29,8 @@ REQUIRED: Final = ("op_type", "mblock_m", "mblock_n", "ublock_rt", "ublock_ct")
 
 
 def read_row(row: Mapping[str, str | None]) -> OpCall:
-    """Read an op from one row, a mapping of column names to text. Raises HostError that names the column."""
+    """Return the call that one row of a table describes, a mapping of column names to text. Raises HostError that names
+    the column at fault, UnsupportedError for an op that has no cost as a whole."""
     fields: dict[str, object] = {}
     for column in COLUMNS:
         text = (row.get(column) or "").strip()
@@ -37,9 +38,9 @@ def read_row(row: Mapping[str, str | None]) -> OpCall:
             if column in REQUIRED:
                 raise HostError(f"{column}: empty")
         elif column in COUNTS:
-            fields[COUNTS[column]] = _count(column, text)
+            fields[COUNTS[column]] = _parse_count(column, text)
         elif column in FLAGS:
-            fields[FLAGS[column]] = _flag(column, text)
+            fields[FLAGS[column]] = _parse_flag(column, text)
         else:
             if column in LOWER:
                 fields[column] = text.lower()
@@ -51,8 +52,8 @@ def read_row(row: Mapping[str, str | None]) -> OpCall:
         raise UnsupportedError(f"op_type: {error}") from error
 
 
-def _count(column: str, text: str) -> int:
-    """Read an integer from a cell of a column; sweeps also write it as a float. Raises HostError for anything else."""
+def _parse_count(column: str, text: str) -> int:
+    """Return the integer in a cell of a column; sweeps also write it as a float. Raises HostError for anything else."""
     try:
         value = float(text)  # sweeps write 4 as 4.0
     except ValueError:
@@ -62,8 +63,8 @@ def _count(column: str, text: str) -> int:
     return int(value)
 
 
-def _flag(column: str, text: str) -> bool:
-    """Read a truth value from a cell of a column. Raises HostError for anything but 0, 1, false and true."""
+def _parse_flag(column: str, text: str) -> bool:
+    """Return the truth value in a cell of a column. Raises HostError for anything but 0, 1, false and true."""
     words = {"0": False, "1": True, "false": False, "true": True}
     if text.lower() not in words:
         raise HostError(f"{column}: '{text}' is neither 0 nor 1")
@@ -78,7 +79,7 @@ def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
     """Return the calls that one core of the op computes for one input. A vector op after a product (`sfpu_op`) is a
     call of its own. Raises HostError or UnsupportedError if the op has no cost."""
     if not op.has("sub-ops"):
-        call = _make_call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _sources(op))
+        call = _make_call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _operand_formats(op))
         sfpu_type = op.attributes.sfpu_op
         if sfpu_type not in SFPU_TYPES:
             return (call,)
@@ -88,8 +89,8 @@ def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
 
 
 def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
-    """Return for each call of `calls_of` a mapping from its operands to operands of the op; intermediate operands are
-    left out."""
+    """Return for each call of `calls_of` a mapping from the numbers of its operands to those of the op's operands;
+    intermediates of a fused op are left out."""
     if not op.has("sub-ops"):
         operands = {number: number for number in range(len(op.inputs))}
         if op.attributes.sfpu_op in SFPU_TYPES:
@@ -101,14 +102,14 @@ def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
 
 @lru_cache(1 << 12)
 def _outer_operands(inputs: tuple[str, ...]) -> Mapping[int, int]:
-    """Return which operands of a sub-op are operands of the fused op, and their numbers there. Cached, since the search
-    for a placement asks for the same ones many times."""
+    """Return a mapping from the numbers of a sub-op's operands to the numbers of those that are operands of the whole
+    fused op. Cached, since the search for a placement asks for the same ones many times."""
     return {place: int(match[1]) for place, name in enumerate(inputs) if (match := _OUTSIDE.match(name))}
 
 
 def _sub_op_call(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
-    """Return the call of a sub-op (`part`) of a fused op. It works on its own mblock and ublock, once for each t of the
-    op."""
+    """Return the call of a sub-op (`part`) of a fused op. It works on its own mblock and ublock, by default the op's,
+    once for each t of the op."""
     if part.mblock[0] > 0:
         mblock = part.mblock
     else:
@@ -118,14 +119,14 @@ def _sub_op_call(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
     else:
         ublock = op.blocking.ublock
     blocking = replace(op.blocking, mblock=mblock, ublock=ublock)
-    formats = _sources(op)
+    formats = _operand_formats(op)
     outside = [formats[number] for number in _outer_operands(part.inputs).values() if number < len(formats)]
     return _make_call(
         netlist, op, part.type, part.attributes, blocking, part.attributes.vector, outside or [op.intermed_df]
     )
 
 
-def _sources(op: Op) -> list[str]:
+def _operand_formats(op: Op) -> list[str]:
     """Return the formats of an op's operands; for an op without any, that of its result."""
     return list(op.in_df) or [op.out_df]
 
@@ -144,7 +145,7 @@ def _make_call(
         u_kt = max(attributes.u_kt, 1)
     call = OpCall(
         op_type=_AS.get(kind, kind),
-        arch=_arch(netlist),
+        arch=_cost_arch(netlist),
         t=blocking.t,
         mblock_m=blocking.mblock[0],
         mblock_n=blocking.mblock[1],
@@ -171,15 +172,15 @@ def _make_call(
     return call
 
 
-def _arch(netlist: Netlist) -> str:
-    """Return the architecture whose costs apply: the netlist's, or wormhole_b0 if that is not documented."""
+def _cost_arch(netlist: Netlist) -> str:
+    """Return the architecture whose costs apply: the netlist's, or wormhole_b0 if the netlist's is not documented."""
     if netlist.arch.documented:
         return netlist.arch_name
     return "wormhole_b0"
 
 
 def _vector_mode(text: str) -> VectorMode:
-    """Return the vector mode of a netlist's word, "rc" for any that is not "r" or "c"."""
+    """Return the vector mode of a netlist's word: "rc" for any word but "r" and "c"."""
     if text == "r":
         return "r"
     if text == "c":
@@ -188,8 +189,8 @@ def _vector_mode(text: str) -> VectorMode:
 
 
 def _with_input_block(call: OpCall, attributes: Attributes) -> OpCall:
-    """Return the call of a reduce over rows or columns with the block of its input: m_k blocks of u_kt tiles along the
-    dimension."""
+    """Return the call of a reduce with z, or, over rows or columns, with the block of its input: m_k blocks of u_kt
+    tiles along the dimension that is reduced."""
     if call.reduce_dim == "z":
         return replace(call, z=max(attributes.z, 1))
     blocks = max(attributes.m_k, 1)

@@ -36,7 +36,7 @@ _PREDICATES: Final[Mapping[str, Callable[[OpCall], bool]]] = {
 
 
 def vendor_cycles(call: OpCall) -> int:
-    """Return the cycles of the vendor's model, an integer of at least 1.
+    """Return the cycles of an op by the vendor's model, an integer from 1 to MOST.
 
     Raises HostError if that model raises an error: integers outside of wormhole_b0, a result of 0.
     """
@@ -49,7 +49,7 @@ def vendor_cycles(call: OpCall) -> int:
 
 
 def single(value: float) -> float:
-    """Round to float32, the type in which the vendor's model computes."""
+    """Return `value` rounded to float32, the type in which the vendor's model computes."""
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
@@ -61,13 +61,14 @@ def _tables() -> Mapping[str, Any]:
 
 
 def has_weights(op_type: str) -> bool:
-    """Return whether the newest tables have sets for an op type; other types use those of nop."""
+    """Return whether the tables for wormhole_b0 have sets of weights for an op type; the model uses those of nop for
+    other types."""
     return op_type in _tables()["arch"]["wormhole_b0"]
 
 
 def weights_of(call: OpCall) -> Weights:
-    """Return the last set of weights in the op's list whose conditions all hold; unknown types use the list of nop.
-    Raises HostError if no set does."""
+    """Return the weights, by name, of the last set in the op type's list whose conditions all hold; types without a
+    list use that of nop. Raises HostError if no set does."""
     sets = _tables()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
     if call.kind == "reduce_z":
         name = "reduce_z"
@@ -86,15 +87,15 @@ def weights_of(call: OpCall) -> Weights:
 def _cycles(call: OpCall) -> float:
     """Return the cycles by the formula of the op's kind."""
     if call.sparse:
-        return _sparse(call)
+        return _sparse_cycles(call)
     if call.op_type == "matmul" and call.arch == "grayskull":
-        return _dense_grayskull(call)
+        return _dense_cycles_on_grayskull(call)
     if call.has_inner:
-        return _dense(call)
-    return _eltwise(call)
+        return _dense_cycles(call)
+    return _eltwise_cycles(call)
 
 
-def _sum(*terms: float) -> float:
+def _float32_sum(*terms: float) -> float:
     """Return the sum of the terms, rounded to float32 after each."""
     total = 0.0
     for term in terms:
@@ -102,7 +103,7 @@ def _sum(*terms: float) -> float:
     return total
 
 
-def _mul(*factors: float) -> float:
+def _float32_product(*factors: float) -> float:
     """Return the product of the factors, rounded to float32 after each."""
     product = 1.0
     for factor in factors:
@@ -110,7 +111,7 @@ def _mul(*factors: float) -> float:
     return product
 
 
-def _eltwise(call: OpCall) -> float:
+def _eltwise_cycles(call: OpCall) -> float:
     """Return the cycles of an op without inner dimension: a weight for each ublock and each tile, for each t and z."""
     weights = weights_of(call)
     nu = call.mblock_m * call.mblock_n
@@ -124,26 +125,28 @@ def _eltwise(call: OpCall) -> float:
     if call.kind == "reduce_z" and call.z > 1:
         rounds = call.z
         extra = weights["z_weight"]
-    inner = _sum(_mul(nu, weights["ublock_weight"]), _mul(nt, weights["tile_weight"], width), extra)
-    return _mul(call.t * rounds, inner)
+    inner = _float32_sum(
+        _float32_product(nu, weights["ublock_weight"]), _float32_product(nt, weights["tile_weight"], width), extra
+    )
+    return _float32_product(call.t * rounds, inner)
 
 
-def _dense_grayskull(call: OpCall) -> float:
+def _dense_cycles_on_grayskull(call: OpCall) -> float:
     """Return the cycles of a dense matmul on grayskull."""
     weights = weights_of(call)
     nu = call.mblock_m * call.mblock_n
     k = call.m_k
-    return _mul(
+    return _float32_product(
         call.t,
-        _sum(
-            _mul(k - 1, weights["m_k_weight"]),
-            _mul(k * nu, weights["ublock_weight"]),
-            _mul(k * nu * call.u_kt * call.ublock_tiles, weights["tile_weight"], call.phases),
+        _float32_sum(
+            _float32_product(k - 1, weights["m_k_weight"]),
+            _float32_product(k * nu, weights["ublock_weight"]),
+            _float32_product(k * nu * call.u_kt * call.ublock_tiles, weights["tile_weight"], call.phases),
         ),
     )
 
 
-def _dense(call: OpCall) -> float:
+def _dense_cycles(call: OpCall) -> float:
     """Return the cycles of a dense matmul (elsewhere than on grayskull) or depthwise: tile products, spills of partial
     sums, and unpacking."""
     weights = weights_of(call)
@@ -153,22 +156,22 @@ def _dense(call: OpCall) -> float:
     rt = call.ublock_rt
     ct = call.ublock_ct
     steps = k * nu
-    return _mul(
+    return _float32_product(
         call.t,
-        _sum(
-            _mul(steps * kt * rt * ct * call.phases, weights["math_tiles_weight"]),
-            _mul((k - 1) * nu * rt * ct, weights["math_dest_spill_weight"]),
-            _mul(steps, weights["unpack_ublocks_weight"]),
-            _mul(steps * kt * rt * (1 + ct), weights["unpack_tiles_weight"]),
+        _float32_sum(
+            _float32_product(steps * kt * rt * ct * call.phases, weights["math_tiles_weight"]),
+            _float32_product((k - 1) * nu * rt * ct, weights["math_dest_spill_weight"]),
+            _float32_product(steps, weights["unpack_ublocks_weight"]),
+            _float32_product(steps * kt * rt * (1 + ct), weights["unpack_tiles_weight"]),
         ),
     )
 
 
-def _sparse(call: OpCall) -> float:
-    """Return the cycles of a sparse matmul, by the newer formula where there is one."""
+def _sparse_cycles(call: OpCall) -> float:
+    """Return the cycles of a sparse matmul, by the newer formula (v2) where the vendor's model has it, else by v1."""
     if _has_v2(call):
-        return float(_sparse_v2(call))
-    return _sparse_v1(call)
+        return float(_sparse_cycles_v2(call))
+    return _sparse_cycles_v1(call)
 
 
 def _has_v2(call: OpCall) -> bool:
@@ -180,7 +183,7 @@ def _has_v2(call: OpCall) -> bool:
     return call.result_df in ("Bfp8", "Bfp8_b") and call.fidelity == "LoFi"
 
 
-def _sparse_v1(call: OpCall) -> float:
+def _sparse_cycles_v1(call: OpCall) -> float:
     """Return the cycles of a sparse matmul by the older formula: math, reload, pack and decoding one after the
     other."""
     w = weights_of(call)
@@ -193,33 +196,40 @@ def _sparse_v1(call: OpCall) -> float:
     tiles = call.nz_tiles
     filled = tiles // (t * rt * ct)
     ublocks = max(t * k * m, filled)
-    load = _sum(w["reload_config"], _mul(w["reload"], ct * rt))
-    reload = _mul(_sum(_mul(ublocks, w["reload_wait_pop"]), _mul(filled, load)), n)
+    load = _float32_sum(w["reload_config"], _float32_product(w["reload"], ct * rt))
+    reload = _float32_product(
+        _float32_sum(_float32_product(ublocks, w["reload_wait_pop"]), _float32_product(filled, load)), n
+    )
     if k > 1:
-        reload_again = _mul(m * t, load)
+        reload_again = _float32_product(m * t, load)
     else:
         reload_again = 0.0
-    pack = _sum(_mul(w["pack_wait_push"], (ublocks - filled) * n), _mul(w["pack"], 2 * t * n * m * ct * rt))
-    decode = _sum(
-        _mul(tiles, w["nz_tile_decode"], 2 + n), _mul(ublocks, w["ublock_decode"]), _mul(filled, w["nz_ublock_decode"])
+    pack = _float32_sum(
+        _float32_product(w["pack_wait_push"], (ublocks - filled) * n),
+        _float32_product(w["pack"], 2 * t * n * m * ct * rt),
     )
-    math = _mul(tiles * n * ct, w["tile_weight"], call.phases)
-    return _sum(math, reload, reload_again, pack, decode)
+    decode = _float32_sum(
+        _float32_product(tiles, w["nz_tile_decode"], 2 + n),
+        _float32_product(ublocks, w["ublock_decode"]),
+        _float32_product(filled, w["nz_ublock_decode"]),
+    )
+    math = _float32_product(tiles * n * ct, w["tile_weight"], call.phases)
+    return _float32_sum(math, reload, reload_again, pack, decode)
 
 
-def _sparse_v2(call: OpCall) -> int:
+def _sparse_cycles_v2(call: OpCall) -> int:
     """Return the cycles of a sparse matmul by the newer formula, with stages from a table."""
     w = weights_of(call)
     math, reload, pack = _stage_cycles(call)
     n = call.mblock_n
     ut = call.ublock_tiles
     tiles = call.nz_tiles
-    decode = _sum(
-        _mul(call.nz_strips * call.mblock_m, w["v2_ublock_decode"]),
-        _mul(call.nz_ublocks, w["v2_nz_ublock_decode"]),
-        _mul(call.nz_strips, w["v2_nz_strip_decode"]),
+    decode = _float32_sum(
+        _float32_product(call.nz_strips * call.mblock_m, w["v2_ublock_decode"]),
+        _float32_product(call.nz_ublocks, w["v2_nz_ublock_decode"]),
+        _float32_product(call.nz_strips, w["v2_nz_strip_decode"]),
     )
-    stretched = int(_mul(tiles * n * call.ublock_ct * math, _HIFI_STRETCH.get(call.fidelity, 1.0)))
+    stretched = int(_float32_product(tiles * n * call.ublock_ct * math, _HIFI_STRETCH.get(call.fidelity, 1.0)))
     if call.m_k > 1:
         reloads = call.nz_ublocks * n * ut * reload
     else:
@@ -228,8 +238,8 @@ def _sparse_v2(call: OpCall) -> int:
 
 
 def _stage_cycles(call: OpCall) -> tuple[int, int, int]:
-    """Return the math, reload and pack cycles of the table of sparse stages. A size that the table lacks uses the next
-    smaller one."""
+    """Return the cycles of (math, reload, pack) of the table of sparse stages. A size that the table lacks uses the
+    next smaller one. Raises ValueError for one below the smallest."""
     rows = _tables()["sparse_stages"]
     for name in ("ublock_rt", "ublock_ct", "u_kt"):
         size = max(row[name] for row in rows if row[name] <= getattr(call, name))

@@ -93,7 +93,8 @@ def collective_interval(collective: Collective, chip: Device | str = "wormhole_b
 
 
 def error_topic(collective: Collective) -> str:
-    """Return the topic of the family whose error a collective has (`timing.uncertainty`)."""
+    """Return the topic that, with the chip's name, names the family whose error a collective has
+    (`timing.uncertainty`)."""
     if collective.size < SMALL:
         return "collectives, small"
     return "collectives"
@@ -121,7 +122,7 @@ def _costs() -> Mapping[str, CollectiveCost]:
 
 
 def collective_cost(name: str) -> CollectiveCost:
-    """Return the parameters of a chip. Raises UnsupportedError for one that was not measured."""
+    """Return the fitted parameters of a chip by its name. Raises UnsupportedError for one that was not measured."""
     costs = _costs()
     if name not in costs:
         raise UnsupportedError(f"collective: collectives were measured on {', '.join(costs)}, not on {name}")
@@ -129,7 +130,8 @@ def collective_cost(name: str) -> CollectiveCost:
 
 
 def cycles_of(collective: Collective, cost: CollectiveCost, chip: Device) -> float:
-    """Return the cycles of a collective of several chips by these costs."""
+    """Return the cycles of a collective of several chips by these costs; for the fit, which tries costs. Nothing is
+    checked."""
     if collective.kind == "all_reduce":
         sums = replace(collective, kind="reduce_scatter")
         gather = replace(collective, kind="all_gather")
@@ -154,7 +156,8 @@ def cycles_of(collective: Collective, cost: CollectiveCost, chip: Device) -> flo
 
 
 def link_share(collective: Collective) -> float:
-    """Return the share of the array that the fullest hop carries in one direction, in one pass."""
+    """Return the share of the array (0 to 1 or more) that the fullest hop carries in one direction, in one pass; not
+    for an all_reduce, which has two."""
     chips = collective.chips
     ring = collective.layout == "ring"
     if collective.kind == "all_to_all":

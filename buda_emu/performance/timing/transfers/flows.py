@@ -21,7 +21,8 @@ _CHANNEL_NAME: Final = re.compile(rf"{CHANNEL} ([0-9]+)(?:, chip ([0-9]+))?(?::|
 
 
 def channel_name(number: int, chip: int) -> str:
-    """Return the name of a DRAM channel among the busy units; the first chip's number is left out."""
+    """Return the name of a DRAM channel among the busy units: `DRAM channel 3`, `DRAM channel 3, chip 1`; chip 0 is
+    left out."""
     return f"{CHANNEL} {number}" + (f", chip {chip}" if chip else "")
 
 
@@ -73,8 +74,8 @@ class Flow:
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:
-    """Return every edge of a temporal graph, inputs of ops first, then outputs into queues. `settings` has the execute
-    instruction of each of its graphs."""
+    """Return every transfer of a temporal graph: inputs of ops first, then outputs into queues. `settings` has the
+    execute instruction of each of its graphs, whose prologues count."""
     ops = {op.name: op for name in temporal.graphs for op in netlist.graphs[name].ops}
     static = _prologue_queues(settings.values())
     edges: list[Flow] = []
@@ -90,7 +91,8 @@ def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Exec
 
 
 def _queues_by_writer(netlist: Netlist) -> dict[str, list[tuple[int, str]]]:
-    """Return the names of the queues that each op fills, each behind its number among all queues."""
+    """Return for each op the queues that it fills, each as (number among all queues, name); the host's under the name
+    it has as input."""
     queues_by_writer: dict[str, list[tuple[int, str]]] = {}
     for number, (name, queue) in enumerate(netlist.queues.items()):
         queues_by_writer.setdefault(queue.input, []).append((number, name))
@@ -101,7 +103,7 @@ _QUEUES_BY_WRITER: Final = ForEach(_queues_by_writer)
 
 
 def _prologue_queues(executes: Iterable[Execute]) -> frozenset[str]:
-    """Return the queues that are loaded once: those with a prologue."""
+    """Return the names of the queues that are loaded once: those with a prologue."""
     queues: set[str] = set()
     for execute in executes:
         queues.update(setting.queue for setting in execute.queue_settings if setting.prologue.lower() == "true")
@@ -109,8 +111,8 @@ def _prologue_queues(executes: Iterable[Execute]) -> frozenset[str]:
 
 
 def operand_shape(op: Op, operand: int, source: Shape) -> Shape:
-    """Return (t, tile rows, tile columns) of an input after unpadding, TMs and padding. `source` is the shape of its
-    source."""
+    """Return (t, tile rows, tile columns) of input `operand` after unpadding, TMs and padding. `source` is the shape of
+    its source."""
     t, rows, cols = source
     if operand < len(op.input_unpad):
         unpad = op.input_unpad[operand]
@@ -131,7 +133,7 @@ def operand_shape(op: Op, operand: int, source: Shape) -> Shape:
 
 
 def _apply_tm(tm: Tm, t: int, rows: int, cols: int) -> Shape:
-    """Return (t, rows, columns) after one TM."""
+    """Return (t, tile rows, tile columns) of a tensor after one TM."""
     if tm.args and not isinstance(tm.args[-1], str):
         count = int(tm.args[-1])
     else:
@@ -157,15 +159,16 @@ def _apply_tm(tm: Tm, t: int, rows: int, cols: int) -> Shape:
 
 
 def bytes_of_tile(df: str, tile_dim: tuple[int, int], arch: Arch) -> int:
-    """Return the bytes of one tile in L1 with its header; 0 for a format without a size."""
+    """Return the bytes of one tile in L1 with its header; 0 for an unknown format."""
     if df in FORMATS:
         return tile_bytes(df, *tile_dim, arch.alignment, True)
     return 0
 
 
 def _tiles_per_core(op: Op, operand: int, shape: Shape) -> int:
-    """Return the tiles of an input that one core of the op reads: a row of cores shares rows, a column of cores shares
-    columns (OPS 6.1); of a kernel broadcast only those that it keeps. `shape` is that of the whole input."""
+    """Return the tiles of input `operand` that one core of the op reads, at least 1: a row of cores shares rows, a
+    column of cores shares columns (OPS 6.1); of a kernel broadcast only those that it keeps. `shape` is that of the
+    whole input."""
     t, rows, cols = shape
     down, across = op.blocking.grid_size
     if op.has("inner dimension") and operand in (0, 1):
@@ -209,20 +212,20 @@ def _input_flow(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, n
             core_bytes=core,
             memory="none",
             memory_bytes={},
-            hops=_hops(producer, op),
+            hops=_grid_hops(producer, op),
             crosses=crosses,
             once=False,
             packet=size,
         )
     pre = producer_or_queue.blocking.shape  # a broadcast is made on the way, the memory is read once
     total = min(shape[0] * shape[1] * shape[2], pre[0] * pre[1] * pre[2]) * size
-    crosses = _remote(queue, op)
+    crosses = _is_remote(queue, op)
     return Flow(
         source=name,
         target=op.name,
         operand=operand,
         core_bytes=core,
-        memory=_memory(queue),
+        memory=_memory_of(queue),
         memory_bytes=_spread_over_channels(queue, total),
         hops=0,
         crosses=crosses,
@@ -237,13 +240,13 @@ def _output_flow(arch: Arch, op: Op, queue: Queue) -> Flow:
     size = bytes_of_tile(queue.df, queue.blocking.tile_dim, arch)
     total = queue.blocking.cells * queue.blocking.tiles_per_core * size
     core = total // max(op.blocking.cells, 1)
-    crosses = _remote(queue, op)
+    crosses = _is_remote(queue, op)
     return Flow(
         source=op.name,
         target=queue.name,
         operand=-1,
         core_bytes=core,
-        memory=_memory(queue),
+        memory=_memory_of(queue),
         memory_bytes=_spread_over_channels(queue, total),
         hops=0,
         crosses=crosses,
@@ -253,13 +256,13 @@ def _output_flow(arch: Arch, op: Op, queue: Queue) -> Flow:
     )
 
 
-def _remote(queue: Queue, op: Op) -> bool:
-    """Return whether a queue lies in the DRAM of another chip than the op."""
-    return _memory(queue) == "dram" and queue.target_device != op.target_device
+def _is_remote(queue: Queue, op: Op) -> bool:
+    """Return whether a queue lies in the DRAM of another chip than the op; False for one on the host."""
+    return _memory_of(queue) == "dram" and queue.target_device != op.target_device
 
 
-def _memory(queue: Queue) -> Memory:
-    """Return the kind of memory in which a queue lies."""
+def _memory_of(queue: Queue) -> Memory:
+    """Return the kind of memory in which a queue lies, "dram" or "host"."""
     if queue.loc.lower() == "host":
         return "host"
     return "dram"
@@ -275,8 +278,9 @@ def _spread_over_channels(queue: Queue, total: int) -> dict[int, int]:
     return spread
 
 
-def _hops(a: Op, b: Op) -> int:
-    """Return the rows and columns between the first cores of two ops on one chip; 0 if one is on Ethernet cores."""
+def _grid_hops(a: Op, b: Op) -> int:
+    """Return the rows and columns between the first cores of two ops on one chip, added up; 0 if one is on Ethernet
+    cores."""
     if len(a.grid_loc) != 2 or len(b.grid_loc) != 2:
         return 0
     return abs(a.grid_loc[0] - b.grid_loc[0]) + abs(a.grid_loc[1] - b.grid_loc[1])

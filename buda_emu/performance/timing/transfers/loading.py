@@ -59,8 +59,8 @@ def load_bytes(chip: Device, kernels: int, extra: int = 0) -> int:
 
 
 def load_cycles(chip: Device, kernels: int, extra: int = 0, fast: Speed | None = None) -> float:
-    """Return the cycles of the AI clock that it takes to read `load_bytes`: the larger of the time in the DRAM
-    channels, all together, and that in the port of one core. `fast` replaces the chip's own speed."""
+    """Return the cycles of the AI clock that it takes to read the bytes of `load_bytes`: the larger of the time in the
+    DRAM channels, all together, and that in the port of one core. `fast` replaces the chip's own speed."""
     fast = fast or speed(chip, {})
     rates = fast.rates()
     core_bytes = chip.blob_bytes + extra + (chip.binary_bytes if kernels else 0)
@@ -70,7 +70,7 @@ def load_cycles(chip: Device, kernels: int, extra: int = 0, fast: Speed | None =
 def epoch_load(
     netlist: Netlist, graphs: Iterable[str], edges: Sequence[tuple[Flow, Path]], chip: Device, fast: Speed
 ) -> EpochLoad:
-    """Return the loading of an epoch of these graphs: on each chip blobs, binaries and the headers of queues."""
+    """Return the loading of an epoch of these graphs: on each chip, blobs, binaries and the headers of queues."""
     by_chip: dict[int, list[Op]] = {}
     for name in graphs:
         graph = netlist.graphs[name]
@@ -94,14 +94,15 @@ def epoch_load(
 
 
 def extra_blob(chip: Device, op: Op) -> int:
-    """Return the bytes that an op's `overlay_size` asks for beyond the blob that every core has (PERF 1.1)."""
+    """Return the bytes by which an op's `overlay_size` exceeds the blob that every core has, 0 if it does not (PERF
+    1.1)."""
     blob = dict(chip.l1_regions)["overlay_blob"]
     return max(op.overlay_size - blob, 0)
 
 
 def _header_cycles(edges: Sequence[tuple[Flow, Path]], fast: Speed) -> Mapping[str, float]:
-    """Return the cycles in which each op's cores read the headers of their queues in DRAM, one after the other (PERF
-    5.1, 5.2). For queues in host memory no figure is published."""
+    """Return by op the cycles in which its cores read the headers of their queues in DRAM, one after the other (PERF
+    5.1, 5.2). Queues in host memory, of which no figure is published, do not count."""
     header_cycles: dict[str, float] = {}
     for edge, path in edges:
         if edge.memory == "dram":

@@ -90,24 +90,24 @@ _NOWHERE: Final = Path({}, False, {}, _ANYWHERE)
 
 
 def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
-    """Return the path of every edge, in the order of the edges. The path of an edge between two chips consists of its
-    crossing alone: no NoC link or port is charged for it."""
+    """Return the path of every edge, in the order of the edges. That of an edge between two chips consists of its
+    crossing alone: no NoC link or port is charged for it. An edge whose cores are not known has an empty one."""
     ops = netlist.ops
     ends = (ends_of(edge, ops, netlist.queues) for edge in edges)
     return [path(edge, op, other, chip) for edge, (op, other) in zip(edges, ends, strict=True)]
 
 
 def ends_of(edge: Flow, ops: Mapping[str, Op], queues: Mapping[str, Queue]) -> tuple[Op, Op | Queue]:
-    """Return the op whose cores cut an edge (its reader, or the writer of a queue), and the op or queue at the other
-    end."""
+    """Return the op whose cores divide the data of an edge (the reader, or the writer of a queue), and the op or queue
+    at the edge's other end. Raises KeyError for an op that is not in `ops`."""
     name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
     queue = queues.get(other)
     return ops[name], ops[other] if queue is None else queue
 
 
 def loads(edges_and_paths: Iterable[tuple[Flow, Path]], *, once: bool = False) -> dict[Way, float]:
-    """Return the bytes over each link, port and crossing for one input, or, with `once`, those of all that is loaded
-    once."""
+    """Return the bytes over each link, port and crossing for one input; with `once`, those of everything that is loaded
+    once instead."""
     total: dict[Way, float] = {}
     for edge, path in edges_and_paths:
         if edge.once == once:
@@ -126,7 +126,8 @@ def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) ->
 
 
 def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
-    """Return the path of one edge. `op` is the op whose cores cut it, `other` the queue or op at its other end."""
+    """Return the path of one edge. `op` is the op whose cores divide its data, `other` the queue or op at its other
+    end. Empty if their places are not known."""
     near = cores_of(op, chip)
     if isinstance(other, Queue):
         far = buffers_of(other, chip)
@@ -163,9 +164,9 @@ def _path_between_grids(
     kind: Literal["core", "DRAM"] | None,
     grid: tuple[int, int],
 ) -> Path:
-    """Return the path between two grids of cells on one chip. `writes` tells whether the near cores send; `alike` is
-    the rows and columns of a group of them that needs the same data; `kind` is that of the far cores, None if their
-    ports are unknown."""
+    """Return the path between two grids of cells on one chip. `writes` tells whether the near cores, which receive or
+    send `core_bytes` each, send; `alike` is the rows and columns of a group of them that needs the same data; `kind` is
+    that of the far cores, None if their ports are unknown."""
     links: dict[Link, float] = {}
     ports: dict[Port | Crossing, float] = {}
     gathers = False
@@ -209,7 +210,8 @@ def _distance(a: Core, b: Core) -> int:
 def _links_to_place(
     chip: int, writes: bool, cores: tuple[Core, ...], place: Core, grid: tuple[int, int]
 ) -> frozenset[Link]:
-    """Return the links between several cores and one place, each once. `writes` tells whether the cores send."""
+    """Return the links of all ways between several cores and one place, each once. `writes` tells whether the cores
+    send. Cached."""
     ends = [(core, place) if writes else (place, core) for core in cores]
     first, *others = (_links_between(chip, int(writes), start, end, grid) for start, end in ends)
     return first.union(*others)
@@ -217,13 +219,13 @@ def _links_to_place(
 
 @lru_cache(1 << 15)
 def _links_between(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> frozenset[Link]:
-    """Return the links of one way, as a set."""
+    """Return the links of a NoC from one router to another, as a set. Cached."""
     return frozenset(route(chip, noc, start, end, grid))
 
 
 def shared_grid(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
-    """Return rows and columns of the group of the op's cores that needs the same data of an operand, in a grid of that
-    size."""
+    """Return (rows, columns) of a group of the op's cores that needs the same data of input `operand`, if the op has a
+    grid of the size `grid`; (1, 1) if each core needs its own."""
     rows, columns = grid
     if operand in dict(op.attributes.kernel_broadcast) or operand in dict(op.attributes.kernel_broadcast_per_t):
         return grid
@@ -239,8 +241,8 @@ def shared_grid(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
 def sharing_groups(
     tall: int, wide: int, grid: tuple[int, int], far: tuple[int, int]
 ) -> tuple[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], ...]:
-    """Return groups of `tall` by `wide` cells of `grid` that need the same data, and the share of it that comes from
-    each cell of the far grid: the part of the tensor that both cover."""
+    """Return for each group of `tall` by `wide` cells of `grid` that needs the same data: the numbers of its cells, and
+    (cell of the grid `far`, share of the data that comes from it), the part of the tensor that both cover."""
     groups: list[tuple[tuple[int, ...], tuple[tuple[int, float], ...]]] = []
     for top in range(0, grid[0], tall):
         for left in range(0, grid[1], wide):
@@ -254,8 +256,8 @@ def sharing_groups(
 
 
 def _overlaps(span: range, count: int, others: int) -> Iterator[tuple[int, float]]:
-    """Yield the cells of a line of `others` cells that overlap the range `span` of a line of `count` cells, and their
-    shares of it."""
+    """Yield (cell, share) for the cells of a line of `others` cells that overlap the range `span` of a line of `count`
+    cells as long; shares are of the range, and add up to 1."""
     first = span.start * others  # in units of 1 / (count * others), as `last`
     last = span.stop * others
     for cell in range(first // count, -(-last // count)):
@@ -264,7 +266,8 @@ def _overlaps(span: range, count: int, others: int) -> Iterator[tuple[int, float
 
 
 def cores_of(op: Op, chip: Device) -> Cells | None:
-    """Return the cores of an op on the NoC; None if they are not known."""
+    """Return the cores of an op on the NoC; None if they are not known, as for one on Ethernet cores or outside of the
+    chip."""
     if len(op.grid_loc) != 2:
         return None  # ethernet_datacopy
     top, left = op.grid_loc
@@ -288,17 +291,18 @@ def _rectangle(
 
 
 def buffers_of(queue: Queue, chip: Device) -> Cells | None:
-    """Return the cores of the NoC at which the buffers of a queue are reached; None if they are not known."""
+    """Return the cores of the NoC at which the buffers of a queue are reached, that of PCIe for a queue on the host;
+    None if they are not known."""
     rows, columns = queue.blocking.grid_size
     if len(queue.buffers) != rows * columns:
         return None
     if queue.loc.lower() == "host":
-        return _ports((rows, columns), (0,) * (rows * columns), ((chip.pcie,),))
-    return _ports((rows, columns), tuple([buffer.channel for buffer in queue.buffers]), chip.dram_cores)
+        return _port_cells((rows, columns), (0,) * (rows * columns), ((chip.pcie,),))
+    return _port_cells((rows, columns), tuple([buffer.channel for buffer in queue.buffers]), chip.dram_cores)
 
 
 @lru_cache(1 << 12)
-def _ports(grid: tuple[int, int], channels: tuple[int, ...], cores: tuple[tuple[Core, ...], ...]) -> Cells | None:
+def _port_cells(grid: tuple[int, int], channels: tuple[int, ...], cores: tuple[tuple[Core, ...], ...]) -> Cells | None:
     """Return the cores at which buffers in these channels are reached. `cores` has those of each channel, which take
     turns. None for a channel that the chip does not have."""
     if any(channel >= len(cores) for channel in channels):

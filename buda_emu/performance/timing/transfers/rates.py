@@ -68,8 +68,8 @@ class Rates:
                 return self.memory_ports[link.way == "out of"]
 
     def of_packets(self, size: int) -> float:
-        """Return the rate of a transfer in packets of `size` bytes: interpolated between measured sizes; packets below
-        the smallest one take as long as that one."""
+        """Return the rate in bytes a cycle of a transfer in packets of `size` bytes: interpolated between measured
+        sizes; packets below the smallest one take as long as that one. Infinite if none was measured."""
         return _of_packets(self.packets, size)
 
 
@@ -128,11 +128,11 @@ class Speed:
 
     def times(self, names: Iterable[str], factor: float) -> "Speed":
         """Return a copy in which the quantities of these names are `factor` times as large."""
-        return replace(self, **{name: _times(getattr(self, name), factor) for name in names})
+        return replace(self, **{name: _scale(getattr(self, name), factor) for name in names})
 
 
-def _times(value: Any, factor: float) -> Any:
-    """Return a rate, or each rate of several, `factor` times as large; sizes of packets stay."""
+def _scale(value: Any, factor: float) -> Any:
+    """Return a rate, or each rate of several, multiplied by `factor`; sizes of packets stay."""
     if isinstance(value, tuple):
         rates = cast("tuple[Any, ...]", value)
         if rates and isinstance(rates[0], tuple):

@@ -59,7 +59,7 @@ class Transactions:
 
     @property
     def ring(self) -> int:
-        """Return the NoC that is used."""
+        """Return the number of the NoC that is used, 0 or 1."""
         if self.noc is None:
             return int(self.kind == "read")
         return self.noc
@@ -148,7 +148,8 @@ def device_of(chip: Device | str) -> Device:
 
 
 def error_topic(transactions: Transactions, chip: Device) -> str:
-    """Return the topic of the family whose error transactions have (`timing.uncertainty`)."""
+    """Return the topic that, with the chip's name, names the family whose error transactions have
+    (`timing.uncertainty`)."""
     several = len(transactions.cores) > 1
     cores = ("a core", "several cores")[several]
     if is_with_dram(transactions, chip):
@@ -178,7 +179,7 @@ def _costs() -> Mapping[str, NocCost]:
 
 
 def noc_cost(name: str) -> NocCost:
-    """Return the parameters of a chip. Raises UnsupportedError for one that was not measured."""
+    """Return the fitted parameters of a chip by its name. Raises UnsupportedError for one that was not measured."""
     costs = _costs()
     if name not in costs:
         raise UnsupportedError(f"transfer_cycles: transactions were measured on {', '.join(costs)}, not on {name}")
@@ -186,7 +187,7 @@ def noc_cost(name: str) -> NocCost:
 
 
 def traffic_of(transactions: Transactions, chip: Device) -> Traffic:
-    """Return the load of the NoC by the transactions. Raises HostError for a place outside of it."""
+    """Return the load that the transactions put on the NoC. Raises HostError for a place outside of it."""
     columns, rows = chip.noc_grid
     places = {*transactions.cores}.union(*transactions.partners)
     for x, y in sorted(places):
@@ -223,8 +224,8 @@ def _unicast_traffic(
     grid: tuple[int, int],
     banks: frozenset[Core],
 ) -> Traffic:
-    """Return the load of the NoC if each core issues one read or write, distributed over its partners. `banks` has the
-    cores of DRAM."""
+    """Return the load of the NoC if each core issues one read or write, in equal shares to its partners. `banks` has
+    the cores of DRAM. Cached."""
     links: dict[Link, float] = {}
     sources: dict[Core, float] = {}
     targets: dict[Core, float] = {}
@@ -265,8 +266,8 @@ def _fullest(links: Mapping[Link, float], directions: tuple[str, str]) -> float:
 def _multicast_traffic(
     cores: tuple[Core, ...], partners: tuple[tuple[Core, ...], ...], noc: int, grid: tuple[int, int]
 ) -> Traffic:
-    """Return the traffic if each core issues one multicast to its partners, for the core in the middle of the list. Its
-    `target` counts the multicasts to the same receivers, as these wait for one another."""
+    """Return the traffic if each core issues one multicast to its partners, as the core in the middle of the list sees
+    it. Its `target` counts the multicasts to the same receivers, as these wait for one another. Cached."""
     middle = len(cores) // 2
     core = cores[middle]
     receivers = partners[middle]
@@ -296,7 +297,7 @@ def _reach(core: Core, receivers: Iterable[Core], noc: int, grid: tuple[int, int
 
 
 def cycles_of(transactions: Transactions, traffic: Traffic, cost: NocCost, chip: Device) -> float:
-    """Return the cycles of transactions whose traffic is known."""
+    """Return the cycles of transactions whose traffic is known, by these costs; for the fit, which tries costs."""
     if transactions.kind in ("read", "write"):
         return _unicast_cycles(transactions, traffic, cost, chip)
     return _multicast_cycles(transactions, traffic, cost, chip)
@@ -311,8 +312,8 @@ def _wire_cycles(size: int, flit: float, cost: NocCost, chip: Device) -> float:
 
 
 def _round_trip(traffic: Traffic, chip: Device) -> int:
-    """Return the cycles that hops of a transaction and its answer take: both go the same way around, so together whole
-    rings."""
+    """Return the cycles that the hops of a transaction and of its answer take: both go the same way around, so together
+    they make whole rings."""
     columns, rows = chip.noc_grid
     hop = chip.noc_latency[1]
     return hop * (columns * traffic.wraps[0] + rows * traffic.wraps[1])
@@ -341,7 +342,7 @@ def _unicast_cycles(transactions: Transactions, traffic: Traffic, cost: NocCost,
     wire = _wire_cycles(transactions.size, cost.flit_read if reads else cost.flit_write, cost, chip)
     start = (cost.start_read if reads else cost.start_write) + _round_trip(traffic, chip)
     issue = _issue_cycles(transactions, traffic, cost)
-    load = _load(transactions, traffic, cost) * wire
+    load = _waiting_load(transactions, traffic, cost) * wire
     if traffic.dram:
         start += cost.dram_read if reads else cost.dram_write
         rate = cost.bank_read if reads else cost.bank_write
@@ -354,8 +355,9 @@ def _unicast_cycles(transactions: Transactions, traffic: Traffic, cost: NocCost,
     return start + hypot(issue, count * load)
 
 
-def _load(transactions: Transactions, traffic: Traffic, cost: NocCost) -> float:
-    """Return how many transactions' wire cycles pass until every core has done one of its own."""
+def _waiting_load(transactions: Transactions, traffic: Traffic, cost: NocCost) -> float:
+    """Return how many transactions' wire cycles pass until every core has done one of its own: 1 for a core alone, more
+    where several meet."""
     reads = transactions.kind == "read"
     stages = (traffic.source, traffic.x, traffic.y, traffic.target)
     if not traffic.crowded:
