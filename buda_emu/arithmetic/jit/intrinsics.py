@@ -56,22 +56,23 @@ def call_shared_function(builder: Builder, name: str, arguments: Sequence[Value]
 
 
 def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
-    """Return the arguments of a call in the form that intrinsics take: of tuples their items, of arrays the addresses
-    of their first elements. There may be fewer arguments than the call has."""
+    """Return the values that LLVM code works on for the arguments of a call: of tuples their items, of arrays the
+    addresses of their first elements, else the argument itself. There may be fewer arguments than the call has."""
     values: list[Value] = []
     for kind, value in zip(call.args, arguments, strict=False):
-        values += _data(context, builder, kind, value)
+        values += _values_of_argument(context, builder, kind, value)
     return values
 
 
-def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
-    """Return a value in the form that intrinsics take, see `on_data`."""
+def _values_of_argument(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
+    """Return the values that LLVM code works on for one argument of numba type `kind`: of a tuple those of its items,
+    of an array the address of its first element, else the argument itself."""
     if isinstance(kind, types.BaseTuple):
         kinds: Any = kind
         items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
         values: list[Value] = []
         for item_kind, item_value in items:
-            values += _data(context, builder, item_kind, item_value)
+            values += _values_of_argument(context, builder, item_kind, item_value)
         return values
     if isinstance(kind, types.Array):
         return [context.make_array(kind)(context, builder, value).data]
@@ -79,19 +80,20 @@ def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value
 
 
 def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:
-    """Return a vector of that type with the value in every element."""
+    """Emit and return a vector of that type with `value` in every element."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
 
 
 def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
-    """Return the address of a tile as pointer to its first float, or to another type."""
+    """Emit the conversion of an address, an integer, to a pointer to a tile's first float, or to another type
+    `kind`."""
     return builder.inttoptr(address, kind.as_pointer())
 
 
 def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """Emit the multiply-add instruction for a scalar or vector of float or double."""
+    """Emit a * b + c with one rounding, for a scalar or vector `kind` of float or double, and return its value."""
     element = kind
     suffix = ""
     if isinstance(kind, ir.VectorType):
@@ -106,7 +108,7 @@ def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: 
 
 
 def prefetch(builder: Builder, address: Value) -> None:
-    """Fetch the cache line at an address into the second level of cache."""
+    """Emit an instruction that fetches the cache line at an address into the second level of cache."""
     byte_pointer = ir.IntType(8).as_pointer()
     flag = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
@@ -127,7 +129,7 @@ _AS_SET: Final = 4  # none of its own
 
 
 def lanes_for(context: Any) -> int:
-    """Return the number of singles in a vector of the processor that numba compiles for."""
+    """Return the number of singles in a vector of the processor that numba compiles for: 16 with AVX-512, else 8."""
     features = context.codegen().magic_tuple()[2].split(",")
     if "+avx512f" in features:
         return WIDE
@@ -135,7 +137,8 @@ def lanes_for(context: Any) -> int:
 
 
 class Vectors:
-    """Emits vectors of `width` singles, or of as many 32-bit integers, or of `lanes` 16-bit ones."""
+    """Emits code on vectors of `width` singles, of as many 32-bit integers, or of `lanes` (default `width`) 16-bit
+    ones. Methods emit instructions, and return the values that these give."""
 
     def __init__(self, builder: Builder, width: int, lanes: int = 0) -> None:
         self.builder = builder
@@ -145,12 +148,12 @@ class Vectors:
         self.halves = ir.VectorType(I16, lanes or width)
 
     def load(self, pointer: Value, place: Value, kind: ir.Type, align: int = 2) -> Value:
-        """Load a vector of `kind` from element `place` on; `align`: bytes that an element takes, or less."""
+        """Load a vector of `kind` from element `place` of `pointer` on, which is aligned to `align` bytes at least."""
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
         return self.builder.load(address, align=align)
 
     def store(self, value: Value, pointer: Value, place: Value, align: int = 2) -> None:
-        """Write a vector from element `place` on; `align`: bytes that an element takes, or less."""
+        """Write a vector from element `place` of `pointer` on, which is aligned to `align` bytes at least."""
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), value.type.as_pointer())
         self.builder.store(value, address, align=align)
 
@@ -163,7 +166,7 @@ class Vectors:
         return ir.Constant(self.floats, [number] * self.width)
 
     def every_word(self, number: Value) -> Value:
-        """Return a vector with a 64-bit number, cut to 32 bits, in every lane."""
+        """Return a vector with a 64-bit value, cut to 32 bits, in every lane; for a constant see `word`."""
         return splat(self.builder, self.builder.trunc(number, I32), self.words)
 
     def as_words(self, value: Value) -> Value:
@@ -180,8 +183,8 @@ class Vectors:
         return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
 
     def larger_pattern(self, first: Value, second: Value) -> Value:
-        """Return the larger pattern of positive singles in each lane: as singles where the processor has more units for
-        that."""
+        """Return the larger bit pattern of two positive singles in each lane; compares them as singles where the
+        processor has more units for that."""
         if self.width != WIDE:
             return self.largest(first, second)
         function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
@@ -193,7 +196,7 @@ class Vectors:
         return self._intrinsic(f"llvm.smin.v{first.type.count}i{first.type.element.width}", first, second)
 
     def floor(self, value: Value) -> Value:
-        """Return singles rounded down."""
+        """Return singles rounded down to integral values."""
         return self._intrinsic(f"llvm.floor.v{self.width}f32", value)
 
     def _intrinsic(self, name: str, *arguments: Value) -> Value:
@@ -203,7 +206,7 @@ class Vectors:
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
 
     def magnitude(self, value: Value) -> Value:
-        """Return 32-bit integers without their signs."""
+        """Return the absolute values of signed 32-bit integers; the least one stays."""
         name = f"llvm.abs.v{self.width}i32"
         function = ir.FunctionType(self.words, [self.words, ir.IntType(1)])
         function = cgutils.get_or_insert_function(self.builder.module, function, name)
@@ -216,7 +219,7 @@ class Vectors:
         return self.builder.call(function, [first, second, I32(_DOWN)])
 
     def integers_down(self, value: Value) -> Value:
-        """Convert singles to the integers below."""
+        """Return singles rounded down, as signed 32-bit integers."""
         if self.width != WIDE:
             return self.builder.fptosi(self.floor(value), self.words)
         function = ir.FunctionType(self.words, [self.floats, self.words, I16, I32])
@@ -225,7 +228,7 @@ class Vectors:
         return self.builder.call(function, [value, self.word(0), I16(-1), I32(_DOWN)])
 
     def every(self, number: Value) -> Value:
-        """Return a vector full of one 32-bit integer."""
+        """Return a vector with one 32-bit value in every lane."""
         return splat(self.builder, number, self.words)
 
     def largest_in(self, value: Value) -> Value:
@@ -304,8 +307,8 @@ def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool =
 
 
 def _accept(argument: Any, kind: Any) -> Any:
-    """Return the type as which an argument is passed to a parameter of `kind`, a type or class of types; None where it
-    does not fit."""
+    """Return the type as which an argument of type `argument` is passed to a parameter of `kind`, a type or class of
+    types; None where it does not fit."""
     if inspect.isclass(kind):
         if isinstance(argument, kind):
             return argument
@@ -317,8 +320,8 @@ def _accept(argument: Any, kind: Any) -> Any:
 
 
 @type_callable(part_of)
-def _type_part_of(_context: Any) -> Any:
-    """Return the typing of `part_of`: a contiguous vector gives one of its own type."""
+def _make_typer_of_part_of(_context: Any) -> Any:
+    """Return the function with which numba types a call of `part_of`: a contiguous vector gives one of its own type."""
 
     def typer(array: Any, _first: Any, _size: Any) -> Any:
         """Return the signature for these arguments, None where the array is no contiguous vector."""
@@ -373,8 +376,8 @@ def _width(kind: Any) -> int:
     return kind.bitwidth
 
 
-def _first_for(function: Any, rule: Any) -> None:
-    """Register a typing rule for a global function, tried before numba's own."""
+def _set_typing_before_numba(function: Any, rule: Any) -> None:
+    """Register a typing rule for a global function, which is tried before numba's own."""
     infer: Any = infer_global
     infer(function)(rule)
 
@@ -402,25 +405,26 @@ class _NewArray(AbstractTemplate):
 
 
 for _function in (np.empty, np.zeros):
-    _first_for(_function, _NewArray)
+    _set_typing_before_numba(_function, _NewArray)
 
 
 @lower_builtin(np.empty, types.Any, types.Any)
 def _lower_empty(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     """Emit a new array with undefined contents."""
-    return _new(context, builder, call, arguments)._getvalue()
+    return _new_array(context, builder, call, arguments)._getvalue()
 
 
 @lower_builtin(np.zeros, types.Any, types.Any)
 def _lower_zeros(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     """Emit a new array of zeros."""
-    array = _new(context, builder, call, arguments)
+    array = _new_array(context, builder, call, arguments)
     cgutils.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)
     return array._getvalue()
 
 
-def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
-    """Emit a new contiguous array. The emitted code raises ValueError for a negative size or one that overflows."""
+def _new_array(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
+    """Emit a new contiguous array with undefined contents, and return it. The emitted code raises ValueError for a
+    negative size or one that overflows."""
     kind = call.return_type
     shape = [arguments[0]]
     if kind.ndim > 1:
@@ -467,11 +471,12 @@ class _Extreme(AbstractTemplate):
 
 
 for _function in (min, max):
-    _first_for(_function, _Extreme)
+    _set_typing_before_numba(_function, _Extreme)
 
 
 def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
-    """Register the code of min or max for integers of one kind; `comparison` is the one that lets the second win."""
+    """Register the code of min or max for integers of one kind; `comparison` is the one of (second, first) for which
+    the second is the result."""
 
     @lower_builtin(function, kind, kind)
     def lower(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
@@ -502,7 +507,7 @@ class _Same(AbstractTemplate):
         return signature(args[0], args[0])
 
 
-_first_for(int, _Same)
+_set_typing_before_numba(int, _Same)
 
 
 @lower_builtin(int, types.Integer)
@@ -564,7 +569,7 @@ for _of, _as, _axes, _readonly in product(_WORDS, _WORDS, range(1, _MOST_AXES + 
 
 
 def word_place(builder: Builder, address: Value, number: Value) -> Value:
-    """Return the address of int64 number `number` after an address."""
+    """Return a pointer to the int64 number `number` after an address, counted from 0."""
     return builder.gep(builder.inttoptr(address, SIZE.as_pointer()), [number])
 
 

@@ -62,8 +62,9 @@ class JobSlot:
         return self._words[RAISED]
 
     def prepare(self, items: int, grain: int, spins: int) -> None:
-        """Prepare a call of a kernel with `address` and SHARED: threads claim `grain` of the items at a time. The owner
-        looks `spins` times whether all helpers have left; if not, `done` says when they have."""
+        """Prepare the slot for a kernel that is called with `address` and SHARED: threads claim `grain` of the `items`
+        at a time. The owner tests up to `spins` times whether all helpers have left; if they have not, `done` says when
+        they have."""
         words = self._words
         words[ITEMS] = items
         words[GRAIN] = grain
@@ -72,7 +73,8 @@ class JobSlot:
         words[RAISED] = words[CLAIMED] = words[HELPED] = 0
 
     def count_busy(self, change: int) -> None:
-        """Change the number of threads that are with a job that is done in Python. For one thread at a time."""
+        """Add `change` to the number of threads that are busy with a job that is done in Python. Only one thread may
+        call it at a time."""
         self._words[BUSY] += change
 
     def announce(self) -> None:
@@ -93,7 +95,8 @@ def read(address: int, word: int) -> int:
 
 
 def work_on(slot: int) -> int:
-    """Run the kernel of an open job; return the address of the exception that it raised, or 0. For kernels only."""
+    """Run the kernel of the open job in the slot at this address; return the address of the exception that it raised,
+    or 0. For kernels only."""
     raise NotImplementedError
 
 

@@ -65,15 +65,15 @@ class Kernel(Helper):
         try:
             result = self._latest(*arguments)
             if result is NotImplemented:
-                result = self._other(arguments)
+                result = self._call_other_entry(arguments)
             return result
         except Raised as raised:
             error = raised.exception(self.py_func.__name__)
         raise error
 
-    def _other(self, arguments: tuple[Any, ...]) -> Any:
-        """Call the machine code for arguments that the latest one does not take, loaded or compiled if need be. Raises
-        TypeError for arguments that no kernel takes."""
+    def _call_other_entry(self, arguments: tuple[Any, ...]) -> Any:
+        """Call the machine code for arguments that the latest one does not take; it is loaded from disk or compiled if
+        need be. Raises TypeError for arguments that no kernel takes."""
         for entry in list(self._known.values()):
             result = entry(*arguments)
             if result is not NotImplemented:
@@ -92,18 +92,19 @@ class Kernel(Helper):
         return result
 
     def _load(self, kinds: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return the machine code for these kinds, from the disk or compiled."""
+        """Return a function that calls the machine code for arguments of these kinds, read from disk or compiled."""
         from buda_emu.arithmetic.jit.machine_code.loading import load, processor  # LLVM, not its compiler
 
         place = disk_cache.place(self.py_func, f"{kinds} {processor()}")
         if place is None:
             code = self._compile(arguments)
         else:
-            code = disk_cache.read(place) or self._compiled_alone(place, arguments)
+            code = disk_cache.read(place) or self._compile_for_all(place, arguments)
         return load(code, self.py_func.__module__, self.py_func.__name__)
 
-    def _compiled_alone(self, place: str, arguments: tuple[Any, ...]) -> bytes:
-        """Return machine code compiled by this process, or by another that began before, and keep it at `place`."""
+    def _compile_for_all(self, place: str, arguments: tuple[Any, ...]) -> bytes:
+        """Return the machine code at `place` on disk, which this process compiles and writes unless another process,
+        which it waits for, just did."""
         with disk_cache.alone(place):
             code = disk_cache.read(place)
             if code is None:
@@ -112,7 +113,8 @@ class Kernel(Helper):
             return code
 
     def _compile(self, arguments: tuple[Any, ...]) -> bytes:
-        """Compile the kernel for these arguments, and tell those who watch."""
+        """Return the machine code of the kernel for these arguments, newly compiled, and announce the compilation
+        before and after."""
         name = self.py_func.__name__
         announce(name, None)
         start = time.perf_counter()
@@ -178,7 +180,8 @@ def _knows_nothing(*_: Any) -> Any:
 
 
 def _quiet(function: F) -> F:
-    """Return the plain function, silent like compiled code where a scalar operation overflows or is invalid."""
+    """Return a function that calls `function` with numpy's warnings off, as compiled code is silent where a scalar
+    operation overflows or is invalid."""
 
     @wraps(function)
     def call(*arguments: Any) -> Any:

@@ -21,7 +21,7 @@ class _Reporter:
         self._kernels = 0
 
     def report(self, activity: Activity) -> None:
-        """Report what is being done besides compiling."""
+        """Report an activity other than compiling, and remember it, to be reported again after a kernel."""
         self._resumed = activity
         self._callback(activity)
 
@@ -48,8 +48,8 @@ def reported_kernels(callback: Report) -> Generator[tuple[Report, list[Compilati
 
 
 def with_sent_kernels(work: Callable[[T], R], send: SendKernel) -> Callable[[T], R]:
-    """Return the work of a worker process so that it sends the kernels that it compiles to its caller, who hands them
-    to `kernel.announce`: each with its name, and with the seconds once it is done."""
+    """Return the work function of a worker process, extended to `send` the kernels that it compiles to its caller, who
+    announces them: (name, None) at the begin, (name, seconds) at the end."""
 
     def work_and_send(work_item: T) -> R:
         with compilations(lambda name: send((name, None)), lambda done: send((done.kernel, done.seconds))):

@@ -39,8 +39,8 @@ _TRIES: Final = 3  # in one of them, others may get the processor
 
 @cache
 def spins_in(seconds: float) -> int:
-    """Return the number of spins that take that long, measured once; 0 where kernels are not compiled, because others
-    would get nothing done meanwhile."""
+    """Return the number of spins that take `seconds`, measured once for each figure; 0 where kernels are not compiled,
+    because other threads would get nothing done meanwhile."""
     if disabled:
         return 0
     slot = JobSlot()
@@ -55,8 +55,8 @@ def spins_in(seconds: float) -> int:
 
 @helper
 def claim_items(start: int, stop: int) -> Iterator[int]:
-    """Yield start .. stop - 1; for a negative `stop` this thread's share of the items of the job in the slot at address
-    `start`."""
+    """Yield start .. stop - 1; for a negative `stop` (SHARED or HELPING) the items that this thread can claim of the
+    job in the slot at address `start`."""
     if stop >= 0:
         for index in range(start, stop):
             yield index
@@ -76,7 +76,7 @@ def claim_items(start: int, stop: int) -> Iterator[int]:
 
 @kernel
 def await_helpers(slot: int, spins: int) -> None:
-    """Wait until no helper is busy with a job that is done in Python, for `spins` spins at most."""
+    """Wait, for `spins` spins at most, until no thread is busy with a job that is done in Python."""
     for _ in range(spins):
         if read(slot, BUSY) == 0:
             break
@@ -85,8 +85,8 @@ def await_helpers(slot: int, spins: int) -> None:
 
 @kernel
 def serve(slot: int, seen: int, spins: int) -> int:
-    """Do a helper's part in all jobs after number `seen`, until one is done in Python, or for `spins` spins there is
-    none. Returns the number of the latest job that it knows of."""
+    """Do a helper's part in all jobs after number `seen`, until a job is done in Python, or there is none for `spins`
+    spins. Return the number of the latest job seen."""
     left = spins
     while left > 0:
         number = read(slot, NUMBER)

@@ -38,9 +38,10 @@ _EXPONENT: Final = 23  # where that of a single begins
 
 
 @shared_intrinsic(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
-def _emit(builder: Builder, row: Value, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value) -> None:
-    """Emit `assemble_groups` of `kernels/tensix/conversions.py`, words to codes with shared exponents, a vector for
-    each group."""
+def _emit_assemble_groups(
+    builder: Builder, row: Value, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value
+) -> None:
+    """Emit `assemble_groups`, which turns words into codes with shared exponents, with a vector for each group."""
     code = Vectors(builder, GROUP)
     assembled = Assembled(code=code, down=down, limit=limit, cut=cut, codes=codes, exponents=exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
@@ -61,7 +62,7 @@ class Assembled:
         self.down, self.limit, self.cut = (code.every_word(number) for number in (down, limit, cut))
 
     def store(self, x: Value, group: Value) -> None:
-        """Write the codes and the shared exponent of one group."""
+        """Emit the codes and the shared exponent of the words `x`, written to the place of group number `group`."""
         code = self.code
         builder = self.code.builder
         exponent = builder.and_(builder.lshr(x, self.field), self.limit)
@@ -88,27 +89,27 @@ def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
     wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
     with builder.if_else(wide) as (then, otherwise):
         with then:
-            call_shared_function(builder, f"{name}_wide", plain, _emit_wide)
+            call_shared_function(builder, f"{name}_wide", plain, _emit_wide_spread)
         with otherwise:
-            call_shared_function(builder, f"{name}_narrow", plain, _emit_narrow)
+            call_shared_function(builder, f"{name}_narrow", plain, _emit_narrow_spread)
 
 
-def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+def _emit_wide_spread(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
     """Emit the body of `spread_groups` for shared exponents of 8 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
-        """Add the shared exponent to the exponents, modulo 256."""
+        """Return patterns with the shared exponent added to theirs, modulo 256."""
         added = builder.add(pattern, code.every(builder.shl(shared, I32(_EXPONENT))))
         return builder.and_(added, code.word(MAGNITUDE))
 
     _emit_spread(builder, words, codes, exponents, align, 255, shift_exponent)
 
 
-def _emit_narrow(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+def _emit_narrow_spread(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
     """Emit the body of `spread_groups` for shared exponents of 5 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
-        """Add the shared exponent to the exponents, which end at 0."""
+        """Return patterns with the shared exponent added to theirs, which become 0 where the sum is negative."""
         exponent = builder.add(builder.lshr(pattern, code.word(_EXPONENT)), code.every(shared))
         exponent = builder.shl(code.largest(exponent, code.word(0)), code.word(_EXPONENT))
         return builder.or_(exponent, builder.and_(pattern, code.word((1 << _EXPONENT) - 1)))
@@ -125,8 +126,8 @@ def _emit_spread(
     infinite: int,
     shift_exponent: Callable[[Vectors, Value, Value], Value],
 ) -> None:
-    """Emit the body of `spread_groups`. `infinite`: the exponent of a code of the sign alone; `shift_exponent` emits
-    the addition of the shared exponent to patterns."""
+    """Emit the body of `spread_groups`. `infinite` is the exponent that a code of the sign alone gets; `shift_exponent`
+    emits the addition of the shared exponent to patterns."""
     code = Vectors(builder, GROUP)
     align = code.every_word(align)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
@@ -150,7 +151,8 @@ def _emit_spread(
 
 
 class _Early:
-    """An early conversion of the packer; `small`, the bits that stay of what is below the least, is 0 if not given."""
+    """An early conversion of the packer by `numbers`. `small` is a mask of the bits that stay of words below the least;
+    without it these become 0."""
 
     def __init__(self, code: Vectors, *numbers: Value, small: Value | None = None) -> None:
         self.code = code
@@ -160,7 +162,7 @@ class _Early:
             self.small = code.every_word(small)
 
     def load(self, words: Value, place: Value) -> Value:
-        """Load and convert the words from `place` on."""
+        """Emit the load and conversion of the words from `place` on, and return them."""
         code = self.code
         builder = self.code.builder
         up, mask_in, greatest, first, half, mask, least = self.numbers

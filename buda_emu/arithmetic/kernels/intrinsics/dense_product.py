@@ -52,15 +52,16 @@ class _Block:
 
 
 def block_for(features: str) -> _Block:
-    """Return the block that was fastest on machines with 16 and with 32 vector registers, by the `features` of the
-    processor."""
+    """Return the block that was fastest on machines with 16 and with 32 vector registers; `features` is LLVM's list of
+    the processor's features."""
     if "+avx512f" in features.split(","):
         return _Block(rows=4, width=16, vectors=2, kept=(2, 8, 8))
     return _Block(rows=2, width=8, vectors=4, kept=(0, 0, 5))
 
 
 class _BlockCode:
-    """Emits accumulator += D for one block; the pointers are those of the block's first elements."""
+    """Emits accumulator += a x b for one block; the pointers are those of the block's first row of a and first column
+    of b, and of the tile where sums wait (`parking`)."""
 
     def __init__(self, builder: Builder, block: _Block, a: Value, b: Value, parking: Value) -> None:
         self.builder = builder
@@ -91,7 +92,7 @@ class _BlockCode:
         return {cell: self.builder.fadd(left[cell], right[cell]) for cell in self.block.cells}
 
     def lane(self, lane: int) -> Sums:
-        """Emit the sums of every LANES-th product, from number `lane` on."""
+        """Emit and return the sums of every LANES-th product along k, from number `lane` on."""
         sums: Sums = {}
         for k in range(lane, EDGE, LANES):
             numbers = [self.builder.load(self.at(self.a, EDGE * row + k)) for row in range(self.block.rows)]
@@ -108,7 +109,8 @@ class _BlockCode:
         return sums
 
     def parking_place(self, cell: tuple[int, int], depth: int) -> int:
-        """Return the place in the parking tile where the sum of a cell waits, in a node of that depth."""
+        """Return the element of the parking tile where the sum of a cell waits, in a node of LANE_TREE at that
+        depth."""
         return ((depth * self.block.rows + cell[0]) * self.block.vectors + cell[1]) * self.block.width
 
     def at(self, pointer: Value, place: int) -> Value:

@@ -50,7 +50,7 @@ Group: TypeAlias = tuple[Value, Value]
 
 
 def step_at(builder: Builder, steps: Value, number: Value, field: int) -> Value:
-    """Return a field of a step: field 0 is its phase, field 1 its face."""
+    """Return a field of step number `number`: field 0 is its fidelity phase, field 1 its face."""
     place = builder.add(builder.shl(number, SIZE(1)), SIZE(field))
     return builder.sext(builder.load(builder.gep(steps, [place])), SIZE)
 
@@ -75,7 +75,8 @@ class Dst:
         self._largest = builder.shl(largest, SIZE(23))
 
     def enter(self, word: Value) -> None:
-        """Emit what is done before the first step; `word` is the address of the first word of a tile."""
+        """Emit what is done before the first step, by default nothing; `word` is the address of the first word of a
+        tile."""
 
     def begin(self, _step: Value, phase: Value) -> None:
         """Emit the constants of a step. `_step`: its number; `phase`: its fidelity phase."""
@@ -84,22 +85,23 @@ class Dst:
         self.scale = self.code.as_floats(self.single_less_shift(127 << 23))
 
     def shift_of(self, phase: Value) -> Value:
-        """Return how much less the exponents of a phase are (`accumulate.shift_of`)."""
+        """Return by how much the exponents of a phase's products are less than those of phase 0
+        (`accumulate.shift_of`)."""
         builder = self.builder
         low = builder.mul(builder.and_(phase, SIZE(1)), SIZE(5))
         return builder.add(low, builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7)))
 
     def single_less_shift(self, number: int) -> Value:
-        """Return in every lane the single with these bits, its exponent less by the shift of the step: of 1.0 that is
-        the scale of the step."""
+        """Return in every lane the single with the bits `number`, its exponent reduced by the shift of the step: of 1.0
+        that is the scale of the step."""
         return self.code.every_word(self.builder.sub(SIZE(number), self._shifted))
 
     def plus_shift(self, number: int) -> Value:
-        """Return a number plus the shift of the step, in every lane."""
+        """Return in every lane `number` plus the shift of the step."""
         return self.code.every_word(self.builder.add(SIZE(number), self._shifted))
 
     def pattern_of_m(self, old: Value, above: int) -> Value:
-        """Return the pattern of the M of words of Dst whose exponents are less by `above`."""
+        """Return the pattern of the M of words of Dst, whose exponent fields are raised by `above` first."""
         code = self.code
         builder = self.builder
         if above:
@@ -115,7 +117,8 @@ class Dst:
         return code.larger_pattern(self.builder.sub(top, self.down), old_pattern)
 
     def cut(self, bits: Value, shifted: Value | None = None) -> Value:
-        """Cut words as `prepared.cut_words` does; `shifted` is the number added to the patterns."""
+        """Return words cut to the range of Dst, as `prepared.cut_words` does: 0 below its least, its largest above;
+        `shifted` is the number that was added to the patterns."""
         code = self.code
         builder = self.builder
         ends = (self._smallest, self._largest)
@@ -252,8 +255,8 @@ class Wide(Dst):
 
 
 def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value:
-    """Return total + value, the value rounded down to a multiple of the unit, which is the last place of `total`;
-    `common`: the pattern of its M."""
+    """Return total + value, the value rounded down to a multiple of the unit, the last place of `total`; `common` is
+    the pattern of the M that `total` contains."""
     builder = code.builder
     if code.width == WIDE:
         return code.sum_down(total, value)
@@ -295,7 +298,7 @@ class Block:
 
 
 def block_for(lanes: int) -> Block:
-    """Return the block that suits 32 vector registers of 16 lanes, or 16 of 8."""
+    """Return the block that suits vectors of this many lanes: 32 registers of 16 lanes, or 16 registers of 8."""
     if lanes == WIDE:
         return Block(lanes, rows=4, vectors=2)
     return Block(lanes, rows=2, vectors=2)
@@ -321,7 +324,8 @@ class Patterns:
 
 
 class Tops:
-    """The patterns of M of a tile, for all inner faces, in phase 0."""
+    """The patterns of M of a tile, for all its inner faces, in phase 0: found by `find` or `find_in_bytes`, then
+    returned by `of`."""
 
     def __init__(self, code: Vectors, shape: Block, exponent_b: Value, exponent_a: Value) -> None:
         self.code = code
@@ -339,8 +343,8 @@ class Tops:
         return Patterns(builder, self._shape, first)
 
     def find(self, face: Value, lowest: Value) -> None:
-        """Compute the patterns of a face, from exponents in 16 bits. `lowest`: the least that the sum of two exponents
-        counts as."""
+        """Emit the computation of the patterns of a face, from exponents in 16 bits. `lowest` is the least value that
+        counts for the sum of two exponents."""
         code = self.code
         builder = self.code.builder
         k = builder.mul(face, SIZE(GROUP))
@@ -355,8 +359,8 @@ class Tops:
             put(face, [first, second, top_pattern])
 
     def find_in_bytes(self, least: Value, lowest: Value, *, clamps: bool) -> None:
-        """Compute the patterns of both faces, from exponents in bytes. `least`: the lower limit of the exponents of M.
-        `clamps`: these may be below `lowest`, and all are less than 128."""
+        """Emit the computation of the patterns of both faces, from exponents in bytes. `least` is the lower limit of
+        the exponents of M. `clamps`: these may be below `lowest`, and all are less than 128."""
         code = self.code
         builder = self.code.builder
         kind = ir.VectorType(I8, 4 * code.width)
@@ -377,8 +381,9 @@ class Tops:
                 put(SIZE(face), [first, second, code.larger_pattern(first, second)])
 
     def _tops(self, b: Value, per_row: int, a: Value, least: Value) -> Generator[tuple[Value, Callable[..., None]]]:
-        """Loop over all vectors: give the largest sums of exponents, of which those of SrcB take `per_row` words in a
-        row, and a function that writes the patterns of a face to their place."""
+        """Emit a loop over all vectors of a tile, and yield within it the largest sums of exponents, with a function
+        that emits the store of the patterns of a face. The exponents of SrcB take `per_row` words in a row; `least` is
+        the lower limit."""
         code = self.code
         builder = self.code.builder
         shape = self._shape
@@ -403,7 +408,8 @@ class Tops:
                 yield top, put
 
     def _cell(self, row: Value, vector: Value) -> tuple[Value, Value]:
-        """Return the block that a vector of a row lies in, and its place among the patterns of that block."""
+        """Return the block in which a vector of a row lies, and the place of its first pattern among those of the
+        block."""
         builder = self.code.builder
         shape = self._shape
         block = builder.mul(builder.udiv(row, SIZE(shape.rows)), SIZE(shape.across))
@@ -474,8 +480,8 @@ def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder,
 
 
 def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patterns) -> Sums:
-    """Return the sums of both groups of a block, with their M; b and a: the addresses of its first row and column in a
-    face."""
+    """Emit and return the sums of both groups of a block, with their M; b and a are the addresses of its first row and
+    column in a face."""
     builder = code.builder
     sums = {cell: [code.as_floats(m) for m in patterns.load(cell)[:2]] for cell in shape.cells}
     for n in range(GROUP):
@@ -495,8 +501,8 @@ def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patter
 def _emit_words(
     code: Vectors, dst: Bf16 | Fp16 | Wide, corner: Value, sums: Sums, patterns: Patterns, *, cut: bool
 ) -> None:
-    """Add the sums of a block to words of Dst, the first of which is at `corner`; `cut`: words are cut to the range of
-    Dst."""
+    """Emit the addition of the sums of a block to the words of Dst, the first of which is at `corner`; `cut`: words are
+    cut to the range of Dst."""
     for cell, totals in sums.items():
         *pair, top = patterns.load(cell)
         place = SIZE(EDGE * cell[0] + code.width * cell[1])
