@@ -16,8 +16,8 @@ _WORD = 64  # bits of a word of a row
 
 
 @helper
-def _has(rows: Words, row: int, column: int) -> bool:
-    """Return whether a bit of the matrix is set; `column` counts from the first of the block."""
+def _bit_is_set(rows: Words, row: int, column: int) -> bool:
+    """Return whether a bit of the matrix of `fill_before` is set; `column` counts from the first of the block."""
     return (rows[row, column // _WORD] >> np.uint64(column % _WORD)) & _ONE != np.uint64(0)
 
 
@@ -40,22 +40,25 @@ def fill_before(before_first: Ints, before: Ints, first: int, rows: Words) -> No
 
 @kernel
 def ask_before(rows: Words, first: int, earlier: Ints, later: Ints, answer: Flags) -> None:
-    """Write to `answer` [pairs] whether task `earlier` comes before task `later`, for the pairs whose `earlier` is in
-    this block of columns of `fill_before`."""
+    """Write to `answer` [pairs] whether task earlier[i] has always ended when task later[i] begins, for the pairs whose
+    earlier task is among the columns of this block (`rows`, from column `first` on, as `fill_before` makes them); other
+    answers stay."""
     for i in range(earlier.shape[0]):
         column = earlier[i] - first
         if 0 <= column < rows.shape[1] * _WORD:
-            answer[i] = _has(rows, later[i], column)
+            answer[i] = _bit_is_set(rows, later[i], column)
 
 
 @kernel
 def racing_accesses(
     space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags, rows: Words, first: int, races: Ints
 ) -> int:
-    """Find pairs of accesses to common bytes, one of which writes, whose tasks nothing orders, and return their number.
+    """Find the pairs of accesses to common bytes, one of which writes, whose tasks nothing orders, and return their
+    number.
 
-    Accesses are sorted by space, then by `low`, their first byte; `high` is the byte after the last. Pairs whose
-    smaller task is of this block of columns are written to `races` [most, 2] as far as there is room.
+    Accesses are sorted by space, then by `low`, their first byte; `high` is the byte after the last. Only pairs whose
+    smaller task is among the columns of this block (`rows` from column `first` on) count; they are written to `races`
+    [most, 2] as far as there is room.
     """
     columns = rows.shape[1] * _WORD
     active = np.empty(low.shape[0], np.int64)  # accesses that began at a smaller byte and are not over
@@ -73,7 +76,7 @@ def racing_accesses(
             earlier = min(task[i], task[j])
             later = max(task[i], task[j])
             column = earlier - first
-            if 0 <= column < columns and not _has(rows, later, column):
+            if 0 <= column < columns and not _bit_is_set(rows, later, column):
                 if pairs < races.shape[0]:
                     races[pairs, 0] = j
                     races[pairs, 1] = i
@@ -103,8 +106,8 @@ def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
 
 
 @helper
-def _drop(times: Ints, tasks: Ints, size: int) -> int:
-    """Take the first task out of the heap, and return the new size."""
+def _pop(times: Ints, tasks: Ints, size: int) -> int:
+    """Remove the first task from the heap, and return the new size."""
     size -= 1
     time = times[size]
     task = tasks[size]
@@ -148,7 +151,7 @@ class Written(NamedTuple):
 
 @helper
 def _find_units(units: tuple[Ints, Ints], unit_of: Ints) -> None:
-    """Write the unit of each task."""
+    """Write to `unit_of` the unit of each task."""
     first, tasks = units
     for unit in range(first.shape[0] - 1):
         for i in range(first[unit], first[unit + 1]):
@@ -174,7 +177,8 @@ def _blocking_object(
 def run_timeline(
     units: tuple[Ints, Ints], duration: Ints, waits: Lists, takes: Flags, signals: Lists, level: Ints, written: Written
 ) -> int:
-    """Run every task that can run, and return how many have ended.
+    """Run every task that can run, write their times to `written`, and return how many have ended: fewer than all in a
+    deadlock.
 
     `units`: the tasks of unit u, in order, are at first[u] .. first[u+1]-1. `takes`: whether a wait takes its tokens.
     `level` [objects] holds the tokens of each object and is changed; the number ever given, which waits that do not
@@ -245,7 +249,7 @@ def run_timeline(
         time = times[0]
         while size > 0 and times[0] == time:  # all that end now, before anything starts
             task = running[0]
-            size = _drop(times, running, size)
+            size = _pop(times, running, size)
             end[task] = time
             ended += 1
             unit = unit_of[task]
@@ -273,8 +277,8 @@ def run_timeline(
 
 @kernel
 def run_in_order(order: Ints, before_first: Ints, before: Ints, duration: Ints, end: Ints) -> int:
-    """Return when the last task ends. Task order[n] starts when those at before_first[n] .. before_first[n+1]-1 of
-    `before` have ended, which stand before it in `order`; `end` [tasks] is written."""
+    """Return when the last task ends, and write the end of each task to `end` [tasks]. Task order[n] starts when those
+    at before_first[n] .. before_first[n+1]-1 of `before` have ended, which stand before it in `order`."""
     last = 0
     for n in range(order.shape[0]):
         start = 0

@@ -82,14 +82,16 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
 
 
 def _align(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
-    """Shift right and round; a negative magnitude is rounded half down where its sign is given."""
+    """Return magnitudes shifted right by `distance` and rounded: ties up, or down where the sign is 1; unchanged for no
+    distance, 0 for 31 and more."""
     right = np.clip(distance, 1, 31)
     shifted = (magnitude + (1 << (right - 1)) - sign) >> right
     return np.where(distance <= 0, magnitude, np.where(distance < 31, shifted, 0))
 
 
 def _round(magnitude: I64, shift: I64) -> I64:
-    """Shift left, or right with rounding to nearest, ties away from zero."""
+    """Return magnitudes shifted left by `shift`, or right if it is negative, with rounding to nearest, ties away from
+    zero."""
     right = np.clip(-shift, 1, 40)
     return np.where(shift < 0, (magnitude + (1 << (right - 1))) >> right, magnitude << np.clip(shift, 0, 31))
 
@@ -115,14 +117,16 @@ class Product:
 
 
 def part_of_srca(significand: I64, phase: int) -> I64:
-    """Return 5 bits: the upper ones, or in odd phases the next ones. The lowest bit of the 11 is never used."""
+    """Return the 5 bits of an 11-bit significand that SrcA gives to a phase: the upper ones, or in odd phases the next
+    ones. The lowest bit is never used."""
     if phase & 1:
         return significand >> 1 & 31
     return significand >> 6
 
 
 def part_of_srcb(significand: I64, phase: int) -> I64:
-    """Return 7 bits: the upper ones, or in phases 2 and 3 the lower 4 with zeros below."""
+    """Return the 7 bits of an 11-bit significand that SrcB gives to a phase: the upper ones, or in phases 2 and 3 the
+    lower 4 with zeros below."""
     if phase & 2:
         return (significand & 15) << 3
     return significand >> 4
@@ -155,15 +159,16 @@ _SRCB_MASKS: Final = (0x3F0, 0x00F)
 
 
 def int_mvmul(dst: U32, srcb: U32, srca: U32, phase: int) -> U32:
-    """Return the Dst image [..., rows, cols] after one phase of srcb [..., rows, 16] x srca [..., 16, cols] is
-    added."""
+    """Return the integer Dst image [..., rows, cols], words of sign and magnitude, after srcb [..., rows, 16] x srca
+    [..., 16, cols] is added for one phase, with the bits of each that the phase takes; saturated."""
     a = _values(srca, _SRCA_MASKS[phase & 1])
     b = _values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + b @ a)
 
 
 def int_elwmul(dst: U32, srca: U32, srcb: U32, phase: int) -> U32:
-    """Return the Dst image after the products of one phase are added; all shapes are the same."""
+    """Return the integer Dst image after the products of one phase, element by element, are added; all shapes are the
+    same. Saturated."""
     a = _values(srca, _SRCA_MASKS[phase & 1])
     b = _values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + a * b)
@@ -241,21 +246,23 @@ def tile_matmul(dst: U32, in0: U32, in1: U32, phases: Sequence[int], family: Fam
     k is 16 or 32: an inner face that does not exist is skipped. Leading axes broadcast with those of `dst`.
     """
     for kt in range(in0.shape[-3]):
-        for phase, k in _steps(phases, in0.shape[-1], core):
+        for phase, k in _mvmul_steps(phases, in0.shape[-1], core):
             dst = mvmul(dst, in0[..., kt, :, k], in1[..., kt, k, :], phase, family, mode, core)
     return dst
 
 
 def int_tile_matmul(dst: U32, in0: U32, in1: U32, core: Core) -> U32:
-    """Multiply tiles of 8-bit integers and add to Dst, in the four phases that are mandatory for integers."""
+    """Return the integer Dst image [..., rows, cols] after K tiles in0 [..., K, rows, k] x in1 [..., K, k, cols] of
+    8-bit integers are added, in the four phases that are mandatory for integers."""
     for kt in range(in0.shape[-3]):
-        for phase, k in _steps(PHASES["HiFi4"], in0.shape[-1], core):
+        for phase, k in _mvmul_steps(PHASES["HiFi4"], in0.shape[-1], core):
             dst = int_mvmul(dst, in0[..., kt, :, k], in1[..., kt, k, :], phase)
     return dst
 
 
-def _steps(phases: Sequence[int], inner: int, core: Core) -> Iterator[tuple[int, slice]]:
-    """Yield phase and inner face of each MVMUL of one tile; on Grayskull the phases run inside the face."""
+def _mvmul_steps(phases: Sequence[int], inner: int, core: Core) -> Iterator[tuple[int, slice]]:
+    """Yield (phase, inner face) of each MVMUL of one tile; on Grayskull all phases of a face come one after another,
+    elsewhere all faces of a phase."""
     faces = [slice(first, first + FACE) for first in range(0, inner, FACE)]
     if core == "grayskull":
         for k in faces:

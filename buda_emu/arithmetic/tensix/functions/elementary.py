@@ -58,14 +58,14 @@ def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain:
 
 
 def _small(byte: int) -> int:
-    """Decode `s e3 m4`: (-1)^s * 2^-e * (1 + m/16); all ones is zero."""
+    """Return as an fp32 pattern the coefficient `s e3 m4` in a byte: (-1)^s * 2^-e * (1 + m/16); all ones is zero."""
     if byte == 0xFF:
         return 0
     return (byte >> 7) << 31 | (127 - (byte >> 4 & 7)) << 23 | (byte & 15) << 19
 
 
 def _half(word: int) -> int:
-    """Decode fp16 with its exponent moved by 112; exponent 31 is zero."""
+    """Return as an fp32 pattern the fp16 coefficient in a word; exponent 31 is zero."""
     if word >> 10 & 31 == 31:
         return 0
     return (word >> 15) << 31 | ((word >> 10 & 31) + 112) << 23 | (word & 0x3FF) << 13
@@ -117,7 +117,8 @@ def minus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
 
 
 def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
-    """Look up a piecewise linear function at |x|, and give the result the sign of x or leave its own (3.2)."""
+    """Return a piecewise linear function of |x|, looked up in `lut`, with the sign of x where the table says so
+    (DEVICE_NUMERICS 3.2)."""
     magnitude = u.bit_and(x, MAGNITUDE)
     slope, offset = (u.lookup(lut.breaks, values, magnitude) for values in (lut.slopes, lut.offsets))
     y = u.fma(slope, magnitude, offset)
@@ -127,8 +128,8 @@ def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
 
 
 def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B) -> V:
-    """Compute 1 / |x| by Newton's steps on the significand, from the estimate `constant` (3.3; on
-    Wormhole 1 / ln 2)."""
+    """Return 1 / |x| by Newton's steps on the significand, from the estimate `constant` (on Wormhole the pattern of 1 /
+    ln 2; DEVICE_NUMERICS 3.3); 0 if the exponent of the result is below the least."""
     v = u.merge(x, FRACTION, 0xBF000000)  # in (-1, -0.5]
     r = multiply(u, u.fma(v, constant, TWO), constant)
     for _ in range(iterations - 1):
@@ -139,7 +140,8 @@ def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B)
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8AA3B) -> V:
-    """Compute 1 / x as the kernel of Wormhole does."""
+    """Return 1 / x as Wormhole's kernel computes it: by three Newton's steps, two in the approximate mode, from the
+    estimate `constant`."""
     iterations = 3
     if approximate:
         iterations = 2
@@ -148,7 +150,8 @@ def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8
 
 
 def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute e^x as the kernel of Wormhole does."""
+    """Return e^x as Wormhole's kernel computes it: exactly by a parabola and squarings, or approximately by writing x /
+    ln 2 to the place of the exponent."""
     if approximate:
         return exp_approximate(u, x)
     # The kernel's offset, 0.863281, is loaded as its upper 16 bits (3.3): 0.859375.
@@ -156,7 +159,8 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) -> V:
-    """Compute e^x by a parabola on [0, 1) and squarings; `constant` is that of the reciprocal."""
+    """Return e^x by a parabola (`slope`, `offset`) for the fraction of |x| and squarings, inverted for a negative x;
+    `constant` is the estimate that `inverse` starts from. All are fp32 patterns."""
     a = u.bit_and(x, MAGNITUDE)
     field = u.shift_right(a, 23)
     a = u.select(u.less(field, 127), a, u.merge(a, FRACTION, HALF))
@@ -167,7 +171,7 @@ def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) ->
 
 
 def exp_approximate(u: VectorUnit[V], x: V) -> V:
-    """Compute e^x by writing x / ln 2 to the place of the exponent."""
+    """Return e^x approximately, by writing x / ln 2 to the place of the exponent."""
     y = u.greater(x, 0xC2B10000)  # -88.5: near it the result is a denormal, stored as 0; below it |t| would grow again
     # 256 / ln 2, and 127 * 256 less a constant of the kernel: an integer whose upper byte is the exponent field.
     t = u.fma(y, 0x43B8AA3B, 0x46FDE9A3)
@@ -175,7 +179,7 @@ def exp_approximate(u: VectorUnit[V], x: V) -> V:
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the square root, without a special case for a negative x."""
+    """Return the square root, without a special case for a negative x, whose result is meaningless."""
     if approximate:
         return u.shift_right(u.add(x, ONE), 1)
     half = multiply(u, x, MINUS_HALF)
@@ -189,7 +193,8 @@ LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)  # DEVICE_NUMERICS
 
 
 def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE) -> V:
-    """Compute the natural logarithm, the same in both modes; below zero the result is meaningless."""
+    """Return the natural logarithm by a polynomial of the significand (`terms`) and the exponent times `ln2`, both as
+    fp32 patterns; the same in both modes. -infinity for 0; below zero the result is meaningless."""
     del approximate
     v = u.merge(x, WITHOUT_EXPONENT, ONE)
     p = u.fma(v, u.fma(v, u.fma(v, terms[0], terms[1]), terms[2]), terms[3])
@@ -272,7 +277,8 @@ def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
 
 
 def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
-    """Return x minus the nearest multiple of pi, and the condition that the multiple is odd.
+    """Return x minus the nearest multiple of pi, and the condition that it is an odd multiple, whose sine and cosine
+    have the other sign.
 
     The chip rounds stochastically here; this is the deterministic choice (6.3 states the bound).
     """
@@ -289,7 +295,7 @@ def square(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def power(u: VectorUnit[V], x: V, exponent: int) -> V:
-    """Compute x to an integer exponent; exponents below 2 give x * x."""
+    """Return x to an integer exponent of at least 2; smaller exponents also give x * x."""
     r = multiply(u, x, x)
     for _ in range(exponent - 2):
         r = multiply(u, r, x)
@@ -309,12 +315,12 @@ def leaky_relu(u: VectorUnit[V], x: V, slope: int) -> V:
 
 
 def relu_min(u: VectorUnit[V], x: V, threshold: int) -> V:
-    """Replace values below the threshold by 0: the relu of a fused op's dest."""
+    """Return x, or 0 where it is below the threshold (an fp32 pattern): the relu of a fused op's dest."""
     return u.select(u.negative(minus(u, x, threshold)), 0, x)
 
 
 def relu_max(u: VectorUnit[V], x: V, threshold: int) -> V:
-    """Clamp to 0 .. threshold: the relu of a fused op's dest."""
+    """Return x clamped to 0 .. threshold (an fp32 pattern): the relu of a fused op's dest."""
     above = minus(u, x, threshold)
     y = u.select(u.negative(above), x, u.select(u.equal(above, 0), x, threshold))
     return u.select(u.negative(y), 0, y)
@@ -326,7 +332,8 @@ def maximum(u: VectorUnit[V], a: V, b: V) -> V:
 
 
 def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
-    """Round the fraction of fp32 to 10 bits, ties away, before it is stored as fp16."""
+    """Return fp32 with its fraction rounded to 10 bits, ties away from zero, to be stored as fp16; a subnormal becomes
+    0."""
     rounded = u.bit_and(u.add(x, 0x1000), 0xFFFFE000)
     field = u.exponent(x)
     finite = u.select(u.equal(field, 255), u.bit_and(x, SIGN | INFINITY), rounded)
@@ -334,12 +341,12 @@ def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
 
 
 def to_sign_magnitude(u: VectorUnit[V], x: V) -> V:
-    """Convert two's complement to sign and magnitude; the lowest integer becomes minus zero."""
+    """Return an integer in two's complement as sign and magnitude; the lowest integer becomes minus zero."""
     return u.select(u.negative(x), u.bit_or(u.subtract(0, x), SIGN), x)
 
 
 def from_sign_magnitude(u: VectorUnit[V], x: V) -> V:
-    """Convert sign and magnitude to two's complement."""
+    """Return an integer in sign and magnitude as two's complement; minus zero becomes 0."""
     return u.select(u.negative(x), u.subtract(0, u.bit_and(x, MAGNITUDE)), x)
 
 
@@ -350,8 +357,8 @@ State = NDArray[np.uint32]
 
 
 def seed_registers(seed: int, placement: tuple[int, int] = (0, 0)) -> State:
-    """Return the registers after `seed` was loaded on the core at NOC coordinates (x, y); only 16 bits of the seed
-    count."""
+    """Return the shift registers of all lanes after `seed` was loaded on the core at NoC coordinates (x, y); only 16
+    bits of the seed count."""
     x, y = placement
     lane = np.arange(LANES, dtype=np.uint32)
     return (lane * np.uint32(2) << np.uint32(10)) ^ np.uint32((seed ^ x << y) & 0xFFFF)
@@ -385,7 +392,7 @@ def passes() -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
 
 
 def threshold(probability: float) -> int:
-    """Return the random word below which a datum is dropped."""
+    """Return the 16-bit word below which a random word drops its datum, for a probability of 0 to 1."""
     return int(probability * 65535)
 
 

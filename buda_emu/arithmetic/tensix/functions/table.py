@@ -45,15 +45,15 @@ from buda_emu.support.caches import cache_folder, read_cache_file, sources, writ
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 
-def _of_the_unit(value: float) -> int:
-    """Return a number rounded to fp16, in which kernels load constants, as an fp32 pattern."""
+def _fp16_as_single(value: float) -> int:
+    """Return a number rounded to fp16, the format in which Grayskull's kernels load constants, as an fp32 pattern."""
     return single(float(np.float16(value)))
 
 
 # Constants of Grayskull's kernels (DEVICE_NUMERICS 3.4); there is no simulator to compare with.
-EXP_SLOPE: Final = _of_the_unit(0.8369)
-INVERSE: Final = _of_the_unit(1.4424)
-LN2: Final = _of_the_unit(0.6929)
+EXP_SLOPE: Final = _fp16_as_single(0.8369)
+INVERSE: Final = _fp16_as_single(1.4424)
+LN2: Final = _fp16_as_single(0.6929)
 LOG: Final = (single(0.1058), single(-0.7122), single(2.0869), single(-1.4753))
 PI: Final = single(3.14159264)
 
@@ -74,7 +74,7 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute 1 / x as Wormhole does, with Grayskull's constant."""
+    """Return 1 / x as Grayskull's kernel computes it: by Newton's steps as on Wormhole, from Grayskull's estimate."""
     return wormhole.reciprocal(u, x, approximate, INVERSE)
 
 
@@ -90,7 +90,8 @@ def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def log(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the natural logarithm as Wormhole does, with Grayskull's constants."""
+    """Return the natural logarithm as Grayskull's kernel computes it: by the polynomial of Wormhole's kernel with
+    Grayskull's coefficients."""
     return wormhole.log(u, x, approximate, LOG, LN2)
 
 
@@ -102,18 +103,18 @@ def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute x times the normal distribution function as the kernel of Grayskull does."""
-    return multiply(u, u.fma(x, _core(u, x, approximate), x), HALF)
+    return multiply(u, u.fma(x, _gelu_core(u, x, approximate), x), HALF)
 
 
 def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the derivative of gelu as the kernel of Grayskull does."""
     g = exp(u, multiply(u, multiply(u, x, x), MINUS_HALF), approximate=False)
     density = multiply(u, multiply(u, g, single(0.39844)), x)
-    return plus(u, u.fma(_core(u, x, approximate), HALF, density), HALF)
+    return plus(u, u.fma(_gelu_core(u, x, approximate), HALF, density), HALF)
 
 
-def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Look up the function within gelu whose values are in -1 .. 1."""
+def _gelu_core(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """Return the function within gelu whose values are in -1 .. 1 (in place of tanh), by a table."""
     if approximate:
         return table(u, GELU_CORE_APPROX, x)
     cube = multiply(u, multiply(u, x, x), x)
@@ -142,7 +143,7 @@ _Table = NDArray[np.uint16]
 def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
     """Return a read-only table uint16[65536], from the user's cache or else from `make`. `about` is an object whose
     `repr` contains all that the table depends on besides this package's sources; `name` is the cache file's name."""
-    file = _file(name, about)
+    file = _cache_file(name, about)
     content = None
     if file:
         content = read_cache_file(file, _MAGIC, MOST_BYTES)
@@ -156,8 +157,8 @@ def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
     return table
 
 
-def _file(name: str, about: object) -> str:
-    """Return the cache file of a table; "" where nothing can be kept."""
+def _cache_file(name: str, about: object) -> str:
+    """Return the path of the cache file of a table; "" where nothing can be kept."""
     folder = cache_folder(FOLDER)
     if not folder:
         return ""
@@ -170,45 +171,50 @@ INT8_LIMIT = 127  # sign and magnitude: 7 bits of magnitude
 
 
 def quantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
-    """Quantise fp32 to Int8: a * scale + zero point, rounded ties away and clamped to +-127."""
+    """Return Int8 in sign and magnitude for fp32: a * scale + zero point, rounded ties away from zero and clamped to
+    +-127."""
     return u.to_integer(u.fma(a, scale, zero_point), INT8_LIMIT)
 
 
 def requantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
-    """Requantise Int32 numbers to Int8, by a scale and a zero point."""
+    """Return Int8 in sign and magnitude for Int32: a * scale + zero point, rounded and clamped to +-127 as
+    `quantization` does."""
     return u.to_integer(u.fma(u.to_float(a), scale, zero_point), INT8_LIMIT)
 
 
 def dequantization(u: VectorUnit[V], a: V, scale: V | int, minus_zero_point: int) -> V:
-    """Convert Int32 to fp32: (a - zero point) * scale in two steps; takes the zero point negated."""
+    """Return fp32 for Int32: (a - zero point) * scale, sum and product each rounded; takes the zero point negated."""
     return multiply(u, plus(u, u.to_float(a), minus_zero_point), scale)
 
 
 def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
-    """Add modulo 2^32, not saturated; minus zero counts as 0."""
+    """Return the sum of integers in sign and magnitude, modulo 2^32, not saturated; minus zero counts as 0."""
     return to_sign_magnitude(u, u.add(from_sign_magnitude(u, a), from_sign_magnitude(u, b)))
 
 
 def integer_maximum(u: VectorUnit[V], a: V, b: V) -> V:
-    """Return the larger by the sign of the difference modulo 2^32. The first stays as it is in Dst, the second is
-    stored: of minus zero that leaves +0 (10: 5)."""
+    """Return the larger of two integers in sign and magnitude, by the sign of their difference modulo 2^32. `a` stays
+    as it is in Dst, `b` is stored anew: of minus zero that leaves +0 (10: 5)."""
     other = from_sign_magnitude(u, b)
     difference = u.subtract(from_sign_magnitude(u, a), other)
     return u.select(u.negative(difference), to_sign_magnitude(u, other), a)
 
 
 def integer_add_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
-    """Add integers as `integer_add` does, but with minus zero as -2^31 (10: 5)."""
-    return to_sign_magnitude(u, u.add(_cast(u, a), _cast(u, b)))
+    """Return the sum as `integer_add` does, but with minus zero as -2^31, as on Blackhole (10: 5)."""
+    return to_sign_magnitude(u, u.add(_from_sign_magnitude_on_blackhole(u, a), _from_sign_magnitude_on_blackhole(u, b)))
 
 
 def integer_maximum_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
-    """Return the larger integer as `integer_maximum` does, but with minus zero as -2^31, which stays as it is."""
-    return u.select(u.negative(u.subtract(_cast(u, a), _cast(u, b))), b, a)
+    """Return the larger integer as `integer_maximum` does, but with minus zero as -2^31, which stays as it is, as on
+    Blackhole."""
+    return u.select(
+        u.negative(u.subtract(_from_sign_magnitude_on_blackhole(u, a), _from_sign_magnitude_on_blackhole(u, b))), b, a
+    )
 
 
-def _cast(u: VectorUnit[V], x: V) -> V:
-    """Convert sign and magnitude to two's complement by the cast of Blackhole: the sign bit itself counts -2^31."""
+def _from_sign_magnitude_on_blackhole(u: VectorUnit[V], x: V) -> V:
+    """Return an integer in sign and magnitude as two's complement by Blackhole's cast: minus zero becomes -2^31."""
     return u.select(u.equal(x, SIGN), SIGN, from_sign_magnitude(u, x))
 
 
@@ -344,12 +350,12 @@ def run(
     if len(images) == 1 and reads[0] in ("bf16", "fp16"):
         source = as_rows(images[0])
         target = as_rows(out)
-        kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
+        kernels.apply_table(*(tiles or (0, len(out))), source, _result_table(bound, reads[0]), mask.reshape(-1), target)
         return
     second = None
     if len(images) == 2:
         second = images[1], reads[1]
-    _program(bound).run(images[0], out, mask, reads[0], writes, second, bound.blackhole, tiles)
+    _recorded_program(bound).run(images[0], out, mask, reads[0], writes, second, bound.blackhole, tiles)
 
 
 def bf16_cut(value: float) -> int:
@@ -365,15 +371,15 @@ def fp16_constant(value: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def _program(bound: Bound) -> Program:
-    """Return the program of a function for the kernel, recorded once."""
+def _recorded_program(bound: Bound) -> Program:
+    """Return the program of a function for the kernel, recorded once and then cached."""
     return record(bound.define, len(bound.function.reads))
 
 
 @lru_cache(maxsize=64)
-def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
-    """Return the results for all 65536 datums of a 16-bit mode, by the definition, which an earlier process may have
-    computed."""
+def _result_table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
+    """Return the results for all 65536 datums of a 16-bit mode, uint16[65536], by the definition; from the cache of
+    this process or of an earlier one if there."""
 
     def compute() -> NDArray[np.uint16]:
         """Compute the table by the definition."""

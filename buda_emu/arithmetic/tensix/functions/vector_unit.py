@@ -58,8 +58,9 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
 
 
 def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
-    """Round the sum of product (magnitude, exponent and sign p, ep, sp) and addend (q, ez, sz): steps 3 to 8 of
-    DEVICE_NUMERICS 3.1, for finite operands."""
+    """Return the patterns of the rounded sum of product (magnitude p, exponent ep, sign sp) and addend (q, ez, sz), for
+    finite operands: aligned, added, normalised, rounded to nearest even, and flushed to zero below the least exponent
+    (steps 3 to 8 of DEVICE_NUMERICS 3.1)."""
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)
@@ -102,7 +103,7 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
 
 
 def _shift_right(value: _I64, distance: _I64) -> _I64:
-    """Shift right, with the lost bits ORed into bit 0 unless nothing else is left."""
+    """Return `value` shifted right, with the lost bits ORed into bit 0 (sticky) unless nothing else is left."""
     distance = np.minimum(distance, 40)
     upper = value >> distance
     lost = value != upper << distance
@@ -114,14 +115,15 @@ V = TypeVar("V")
 
 
 class VectorUnit(Protocol[V]):
-    """The instructions. A plain int is a constant: the same pattern in every lane."""
+    """The instructions of the vector unit, on values V that stand for registers of 32 lanes or for conditions. A plain
+    int is a constant: the same 32 bits in every lane."""
 
     def fma(self, x: V | int, y: V | int, z: V | int) -> V:
-        """Return x * y + z (3.1)."""
+        """Return x * y + z of fp32 patterns, as the chip rounds it (DEVICE_NUMERICS 3.1)."""
         ...
 
     def merge(self, a: V, mask: int, added: V | int) -> V:
-        """Return the bits of `a` in a mask, with others added: (a & mask) | added."""
+        """Return (a & mask) | added: the bits of `a` within the mask, with those of `added`."""
         ...
 
     def exponent(self, a: V) -> V:
@@ -137,11 +139,11 @@ class VectorUnit(Protocol[V]):
         ...
 
     def shift_left(self, a: V, places: int) -> V:
-        """Shift towards the high bits, without those that leave the word."""
+        """Return the word shifted towards the high bits, without the bits that leave it."""
         ...
 
     def shift_right(self, a: V, places: int) -> V:
-        """Shift towards the low bits, with zeros at the top."""
+        """Return the word shifted towards the low bits, with zeros at the top."""
         ...
 
     def add(self, a: V | int, b: V | int) -> V:
@@ -161,7 +163,7 @@ class VectorUnit(Protocol[V]):
         ...
 
     def less(self, a: V, b: V | int) -> V:
-        """Return the condition a < b as integers in two's complement."""
+        """Return the condition that a < b, both read as 32-bit integers in two's complement (not as floats)."""
         ...
 
     def select(self, condition: V, a: V | int, b: V | int) -> V:
@@ -169,19 +171,21 @@ class VectorUnit(Protocol[V]):
         ...
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: V) -> V:
-        """Return `values[i]` where `a` is at least i of the ascending `breaks`, compared as unsigned integers."""
+        """Return `values[i]`, where i is the number of the ascending `breaks` that do not exceed `a`, compared as
+        unsigned integers: one value more than breaks."""
         ...
 
     def to_integer(self, a: V, limit: int) -> V:
-        """Convert fp32 to the nearest integer in sign and magnitude, bounded (3.2)."""
+        """Return fp32 rounded to the nearest integer in sign and magnitude, with a magnitude of at most `limit`
+        (DEVICE_NUMERICS 3.2)."""
         ...
 
     def to_float(self, a: V) -> V:
-        """Convert an integer in sign and magnitude to fp32 (3.2)."""
+        """Return an integer in sign and magnitude as fp32 (DEVICE_NUMERICS 3.2)."""
         ...
 
     def greater(self, a: V | int, b: V | int) -> V:
-        """Return the larger in the order of sign and magnitude."""
+        """Return the larger of two words in the order of sign and magnitude, which is that of floats."""
         ...
 
 
@@ -239,7 +243,7 @@ class NumpyUnit:
         return a == _words(b)
 
     def less(self, a: _Words, b: _Words | int) -> _Words:
-        """Return where a < b as signed integers."""
+        """Return where a < b, both read as 32-bit integers in two's complement."""
         return a.view(np.int32) < _words(b).view(np.int32)
 
     def select(self, condition: _Words, a: _Words | int, b: _Words | int) -> _Words:
@@ -247,7 +251,8 @@ class NumpyUnit:
         return np.where(condition, _words(a), _words(b))
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: _Words) -> _Words:
-        """Return the value of the range in which each word lies, see `VectorUnit.lookup`."""
+        """Return the value of the range in which each word lies: `values[i]`, where i is the number of `breaks` that do
+        not exceed it as unsigned integers."""
         return np.array(values, dtype=np.uint32)[np.searchsorted(np.array(breaks, dtype=np.uint32), a, side="right")]
 
     def to_integer(self, a: _Words, limit: int) -> _Words:
@@ -264,5 +269,5 @@ class NumpyUnit:
 
 
 def _words(value: _Words | int) -> U32:
-    """Return a constant as an array of no dimensions: unlike a scalar, it wraps around silently."""
+    """Return words, or a constant as an array of no dimensions: unlike a scalar, it wraps around silently."""
     return np.asarray(value, dtype=np.uint32)
