@@ -81,22 +81,25 @@ def _is_same(_context: Any, builder: Builder, tile: Value, other: Value) -> Valu
 @intrinsic(is_zero, types.boolean, types.uintp)
 def _is_zero(_context: Any, builder: Builder, tile: Value) -> Value:
     """Emit `is_zero`: whether all elements of a tile are zeros."""
-    return _look(builder, tile, lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _every(0)))
+    return _has_none(
+        builder, tile, lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _constant_words(0))
+    )
 
 
 @intrinsic(is_finite, types.boolean, types.uintp)
 def _is_finite(_context: Any, builder: Builder, tile: Value) -> Value:
     """Emit `is_finite`: whether no element of a tile is infinite or NaN."""
-    return _look(builder, tile, lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _every(INFINITY)))
+    return _has_none(builder, tile, lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _constant_words(INFINITY)))
 
 
-def _every(word: int) -> Value:
-    """Return a vector with the word in every lane."""
+def _constant_words(word: int) -> Value:
+    """Return a vector with the word, a constant, in every lane."""
     return ir.Constant(WORDS, [word] * VECTOR.count)
 
 
-def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value], Value]) -> Value:
-    """Return whether no magnitude satisfies `is_sought`; stop at the first row that has one."""
+def _has_none(builder: Builder, address: Value, is_sought: Callable[[Builder, Value], Value]) -> Value:
+    """Emit whether no element's magnitude in the tile at an address satisfies `is_sought`, which gets vectors of
+    magnitudes; the code stops at the first row that has one."""
     nothing = cgutils.alloca_once_value(builder, cgutils.true_bit)
     data = tile_pointer(builder, address, WORDS)
     vectors = EDGE // VECTOR.count
@@ -105,7 +108,7 @@ def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value]
         match: Value = None
         for number in range(vectors):
             words = builder.load(builder.gep(data, [builder.add(first, SIZE(number))]), align=4)
-            sought = is_sought(builder, builder.and_(words, _every(MAGNITUDE)))
+            sought = is_sought(builder, builder.and_(words, _constant_words(MAGNITUDE)))
             if match is None:
                 match = sought
             else:
@@ -119,7 +122,7 @@ def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value]
 
 @intrinsic(working_tiles, types.uintp)
 def _working_tiles(context: Any, builder: Builder) -> Value:
-    """Emit memory for working tiles on the stack, and return its address."""
+    """Emit memory for working tiles on the stack of the calling kernel, and return its address."""
     with builder.goto_entry_block():
         memory = builder.alloca(ir.ArrayType(FLOAT, WORKING_TILES * TILE))
     memory.align = CACHE_LINE
@@ -127,8 +130,8 @@ def _working_tiles(context: Any, builder: Builder) -> Value:
 
 
 @type_callable(tile_at)
-def _type_tile_at(_context: Any) -> Any:
-    """Return the rule by which numba types `tile_at`: of a tensor it gives an address."""
+def _make_typer_of_tile_at(_context: Any) -> Any:
+    """Return the function with which numba types a call of `tile_at` on a tensor: its result is an address."""
 
     def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
         """Return the signature for a contiguous float32[w, n, 1024], None for other arguments."""
@@ -142,7 +145,7 @@ def _type_tile_at(_context: Any) -> Any:
 
 @lower_builtin(tile_at, types.Array, types.intp, types.intp)
 def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit `tile_at` for a tensor: the address of a tile."""
+    """Emit `tile_at` for a tensor: the address of the tile with the numbers that the call names."""
     tensor = context.make_array(call.args[0])(context, builder, arguments[0])
     per_entry = cgutils.unpack_tuple(builder, tensor.shape)[1]
     number = builder.add(builder.mul(arguments[1], per_entry), arguments[2])
@@ -152,7 +155,7 @@ def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) ->
 
 @shared_intrinsic(expect_tile, types.uintp, types.intp, types.intp)
 def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> None:
-    """Emit `expect_tile`: a prefetch of each line of the part."""
+    """Emit `expect_tile`: a prefetch of each cache line of part number `part` of a tile."""
     lines = builder.udiv(builder.add(SIZE(LINES - 1), parts), parts)
     first = builder.mul(part, lines)
     with cgutils.for_range(builder, lines) as loop:
@@ -199,7 +202,8 @@ def _relu_tile(_context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
-    """Emit the body of `relu_tile`, for both kinds of relu."""
+    """Emit the body of `relu_tile`, for both kinds of relu: values below the least become 0, and with RELU_WITHIN
+    values above the threshold become it."""
     data = tile_pointer(builder, tile, VECTOR)
     bound = splat(builder, threshold, VECTOR)
     zero = ir.Constant(VECTOR, [0.0] * VECTOR.count)
@@ -264,7 +268,7 @@ Body = Callable[[Value, Value, Value], Value]
 @shared_intrinsic(
     execute_row, types.Array, types.intp, types.Array, types.Array, types.Array, types.intp, by_lanes=True
 )
-def _emit(
+def _emit_execute_row(
     lanes_of_vector: int,
     builder: Builder,
     code: Value,
@@ -274,7 +278,7 @@ def _emit(
     special: Value,
     blackhole: Value,
 ) -> None:
-    """Emit `execute_row`: a switch over the instructions of the vector unit."""
+    """Emit `execute_row`: a switch over the instructions of the vector unit, each of which computes a row of lanes."""
     first = builder.mul(step, SIZE(FIELDS))
     operation, *places, number = [builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)]
     places = [builder.mul(builder.sext(place, SIZE(0).type), SIZE(LANES)) for place in places]
@@ -296,8 +300,8 @@ def _emit(
     case(rows.MULTIPLY, lambda: _multiply(row, number))
     for sum_, flip in ((rows.ADD_FLOATS, 0), (rows.SUBTRACT_FLOATS, SIGN)):
         case(sum_, partial(_add_floats, row, flip, blackhole))
-    case(rows.LOOKUP, lambda: _lookup(row, builder.gep(tables, [_table(builder, number)])))
-    case(rows.TO_INTEGER, lambda: _to_integer(row, number))
+    case(rows.LOOKUP, lambda: _emit_lookup(row, builder.gep(tables, [_table_place(builder, number)])))
+    case(rows.TO_INTEGER, lambda: _emit_to_integer(row, number))
     case(rows.SHIFT_LEFT, lambda: row.each(lambda a, _b, _c: builder.shl(a, row.code.every(number))))
     case(rows.SHIFT_RIGHT, lambda: row.each(lambda a, _b, _c: builder.lshr(a, row.code.every(number))))
     for simple, body in _SIMPLE.items():
@@ -305,8 +309,8 @@ def _emit(
     builder.position_at_end(end)
 
 
-def _table(builder: Builder, number: Value) -> Value:
-    """Return the place of a table's first word among all tables."""
+def _table_place(builder: Builder, number: Value) -> Value:
+    """Return the place of the first word of table number `number` among those of all tables."""
     return builder.mul(builder.sext(number, SIZE(0).type), SIZE(2 * rows.TABLE_BREAKS + 1))
 
 
@@ -414,7 +418,8 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
 
 
 def _product(code: Vectors, x: Value, y: Value) -> Value:
-    """Return the product of two significands in units of 2^20, bit 0 sticky (`fma.product`)."""
+    """Return the product of two significands, given as float32 patterns, in units of 2^20, with bit 0 sticky, as
+    `fma.product` defines it."""
     b = code.builder
     first = code.as_floats(b.or_(b.and_(x, code.word(FRACTION)), code.word(ONE)))
     second = code.as_floats(b.or_(b.and_(y, code.word(FRACTION)), code.word(TWO_TO_26)))
@@ -427,7 +432,8 @@ def _product(code: Vectors, x: Value, y: Value) -> Value:
 
 
 def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
-    """Return the pattern of total * 2^(exponent - 153), rounded to even (`fma.round_sum`)."""
+    """Return the float32 pattern of total * 2^(exponent - 153), rounded to nearest even, as `fma.round_sum` defines
+    it."""
     b = code.builder
     size = code.magnitude(total)
     shift = b.sub(exponent, code.word(153))
@@ -443,14 +449,15 @@ def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Val
 
 
 def _multiply(row: _Row, number: Value) -> None:
-    """Emit x * y + 0, which is the rounded product where it is neither special nor tiny. `number`: with UNLESS nothing
-    is computed where the third operand, a condition, holds in every lane, as the product is not needed there."""
+    """Emit x * y + 0 for each lane, which is the rounded product where it is neither special nor tiny. `number`: with
+    UNLESS nothing is computed if the third operand, a condition, holds in every lane, as the product is not needed
+    then."""
     code = row.code
     b = row.code.builder
 
     def multiply(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
-        """Return the products of two vectors of float32 patterns, and in which lanes the chip's product may differ: it
-        overflows or is tiny there, or an operand is not finite."""
+        """Return the products of two vectors of float32 patterns, and the lanes in which the chip's product may differ:
+        it overflows or is tiny there, or an operand is not finite."""
         pattern = code.as_words(b.fmul(code.as_floats(x), code.as_floats(y)))
         size, *sizes = (b.and_(word, code.word(MAGNITUDE)) for word in (pattern, x, y))
         zero = b.icmp_signed("<", code.least(*sizes), code.word(HIDDEN))
@@ -465,19 +472,20 @@ def _multiply(row: _Row, number: Value) -> None:
 
 
 def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
-    """Emit x + y, or with `flip`, the sign bit, x - y, as one times x: the rounded sum without denormals."""
+    """Emit x + y, or with `flip`, the sign bit, x - y, for each lane, as the chip computes it (one times x, plus y):
+    rounded, with 0 for subnormal numbers."""
     code = row.code
     b = row.code.builder
     sign_mask = code.every(b.select(blackhole, I32(SIGN), I32(0)))
 
     def add(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
-        """Return the sums or differences of two vectors of float32 patterns, and in which lanes the chip's result may
-        differ: an operand is not finite there."""
+        """Return the sums or differences of two vectors of float32 patterns, and the lanes in which the chip's result
+        may differ: an operand is not finite there."""
         y = b.xor(y, code.word(flip))
-        operands = [b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)]
+        operands = [b.select(_is_zero_exponent(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)]
         pattern = code.as_words(b.fadd(*map(code.as_floats, operands)))
         special = b.icmp_signed(">", code.largest(_exponent(code, x), _exponent(code, y)), code.word(254))
-        return b.select(_is_none(code, pattern), b.and_(pattern, sign_mask), pattern), special
+        return b.select(_is_zero_exponent(code, pattern), b.and_(pattern, sign_mask), pattern), special
 
     row.each_finite(add)
 
@@ -487,14 +495,15 @@ def _exponent(code: Vectors, word: Value) -> Value:
     return code.builder.and_(code.builder.lshr(word, code.word(23)), code.word(255))
 
 
-def _is_none(code: Vectors, word: Value) -> Value:
-    """Return the lanes whose exponent is 0."""
+def _is_zero_exponent(code: Vectors, word: Value) -> Value:
+    """Return the lanes of float32 patterns whose exponent field is 0: zeros and subnormals, which count as zeros."""
     return code.builder.icmp_signed("==", code.builder.and_(word, code.word(INFINITY)), code.word(0))
 
 
 # ------------------------------------------------------------------------------------------------------- the others
-def _lookup(row: _Row, table: Value) -> None:
-    """Emit the value of the range of `table` in which each lane lies."""
+def _emit_lookup(row: _Row, table: Value) -> None:
+    """Emit the search in a table (its breaks, then one value more), and store for each lane the value of the range in
+    which the lane's word lies."""
     code = row.code
     b = row.code.builder
     every = [code.every(b.load(b.gep(table, [SIZE(n)]))) for n in range(2 * rows.TABLE_BREAKS + 1)]
@@ -511,8 +520,9 @@ def _lookup(row: _Row, table: Value) -> None:
     row.each(body)
 
 
-def _to_integer(row: _Row, limit: Value) -> None:
-    """Emit the conversion of fp32 to the nearest integer, ties away from zero, of at most `limit` in magnitude."""
+def _emit_to_integer(row: _Row, limit: Value) -> None:
+    """Emit for each lane the conversion of fp32 to the nearest integer in sign and magnitude, ties away from zero, of
+    at most `limit` in magnitude."""
     code = row.code
     b = row.code.builder
     largest = code.every(limit)
@@ -532,7 +542,7 @@ def _to_integer(row: _Row, limit: Value) -> None:
 
 
 def _truth(code: Vectors, condition: Value) -> Value:
-    """Return words with all bits set in the lanes for which a condition holds, and 0 in the others."""
+    """Return a condition as words: all bits set in the lanes in which it holds, 0 in the others."""
     return code.builder.sext(condition, code.words)
 
 

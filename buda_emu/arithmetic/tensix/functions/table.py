@@ -45,15 +45,15 @@ from buda_emu.support.caches import cache_folder, read_cache_file, sources, writ
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 
-def _fp16_as_single(value: float) -> int:
+def _pattern_rounded_to_fp16(value: float) -> int:
     """Return a number rounded to fp16, the format in which Grayskull's kernels load constants, as an fp32 pattern."""
     return single(float(np.float16(value)))
 
 
 # Constants of Grayskull's kernels (DEVICE_NUMERICS 3.4); there is no simulator to compare with.
-EXP_SLOPE: Final = _fp16_as_single(0.8369)
-INVERSE: Final = _fp16_as_single(1.4424)
-LN2: Final = _fp16_as_single(0.6929)
+EXP_SLOPE: Final = _pattern_rounded_to_fp16(0.8369)
+INVERSE: Final = _pattern_rounded_to_fp16(1.4424)
+LN2: Final = _pattern_rounded_to_fp16(0.6929)
 LOG: Final = (single(0.1058), single(-0.7122), single(2.0869), single(-1.4753))
 PI: Final = single(3.14159264)
 

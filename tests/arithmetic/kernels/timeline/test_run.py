@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.kernels.timeline import Lists, Written, _drop, _push, run_timeline
+from buda_emu.arithmetic.kernels.timeline import Lists, Written, _pop, _push, run_timeline
 
 pytestmark = pytest.mark.tiny
 
@@ -17,7 +17,7 @@ def sort_by_heap(times, tasks, out):
         size = _push(held, names, size, times[n], tasks[n])
     for n in range(times.shape[0]):
         out[n, 0], out[n, 1] = held[0], names[0]
-        size = _drop(held, names, size)
+        size = _pop(held, names, size)
 
 
 @pytest.mark.parametrize("different", [1, 3, 1000])
