@@ -25,8 +25,8 @@ SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, whe
 
 @helper
 def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -> None:
-    """Convert a tile of 1024 words, bf16 or, with `narrow`, fp16 in the upper half, to codes of `bits` magnitude bits
-    and shared exponents."""
+    """Write the block codes (`bits` magnitude bits each) and shared exponents of a tile of 1024 words: bf16 or, with
+    `narrow`, fp16 in the upper half of each word."""
     down, greatest = block_position(narrow)
     assemble_groups(row.view(np.int32), down, greatest, 7 - bits, codes, exponents)
 
@@ -41,8 +41,9 @@ def block_position(narrow: Any) -> Any:
 
 
 def assemble_groups(row: Any, down: int, greatest: int, cut: int, codes: Any, exponents: Any) -> None:
-    """Assemble blocks from int32[1024], whose exponents begin 7 above bit `down` and are at most `greatest`; `cut` low
-    bits of a magnitude of 7 are left out. codes: uint8[1024]; exponents: uint8[64]."""
+    """Write the codes, uint8[1024], and shared exponents, uint8[64], of the words int32[1024] in `row`. The words'
+    exponents begin 7 above bit `down` and are at most `greatest`; of the 7 magnitude bits of a code the `cut` lowest
+    are left out."""
     x = row.reshape(-1, GROUP)
     exponent = x >> (down + 7) & greatest
     significand = np.where(exponent == 0, 0, LEADING) | x >> down & FRACTION
@@ -54,8 +55,8 @@ def assemble_groups(row: Any, down: int, greatest: int, cut: int, codes: Any, ex
 
 
 def spread_groups(words: Any, codes: Any, exponents: Any, align: int, exponent_bits: int) -> None:
-    """Write the words int32[1024] of uint8[1024] codes of a block format, or their upper halves int16[1024], with the
-    exponents uint8[64] that 16 of them share. `align` shifts a code to fill 8 bits.
+    """Write to `words` the words int32[1024] of uint8[1024] codes of a block format, or their upper halves int16[1024].
+    `exponents`, uint8[64], are each shared by 16 codes; `align` shifts a code to fill 8 bits.
 
     Words have `exponent_bits` 8 or 5; a code of the sign alone is an infinity. Halves are for 8.
     """
@@ -72,8 +73,8 @@ def spread_groups(words: Any, codes: Any, exponents: Any, align: int, exponent_b
 
 
 class Early(NamedTuple):
-    """A conversion: `magnitude = min(magnitude & kept, most)`, 0 if below `first`; `+ half`, `& mask`, and 0 without a
-    sign if below `least` then."""
+    """An early conversion of the packer: `magnitude = min(magnitude & kept, most)`, 0 if below `first`; then `+ half`,
+    `& mask`, and 0 without a sign if the result is below `least`."""
 
     kept: int = MAGNITUDE
     most: int = MAGNITUDE
@@ -84,26 +85,26 @@ class Early(NamedTuple):
 
 
 def early_words(words: Any, up: int, by: Early, small: int, row: Any) -> None:
-    """Convert words int32[1024] of Dst, which a shift by `up` brings to the top of a word, to words of the intermediate
-    format as `by` says; `small`: the bits that stay of words below `least`."""
-    row[:] = _early(words, up, by, small)
+    """Write to `row` words int32[1024] of Dst converted to the intermediate format by `by`, after a shift left by `up`,
+    which brings them to the top of a word; `small` is a mask of the bits that stay of words below `least`."""
+    row[:] = _converted_early(words, up, by, small)
 
 
 def early_halves(words: Any, up: int, by: Early, halves: Any) -> None:
-    """Write the upper halves of words converted as `early_words` does, int16[1024]; nothing stays of words below
-    `least`."""
-    halves[:] = _early(words, up, by, 0) >> 16
+    """Write to `halves`, int16[1024], the upper halves of words of Dst converted as `early_words` does; words below
+    `least` become 0."""
+    halves[:] = _converted_early(words, up, by, 0) >> 16
 
 
 def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int], codes: Any, exponents: Any) -> None:
-    """Assemble words converted as `early_words` does to blocks of codes and exponents; `position` holds the first
-    numbers of `assemble_groups`: down, greatest, cut."""
-    assemble_groups(_early(words, up, by, 0), *position, codes, exponents)
+    """Write blocks of codes and exponents of words of Dst, converted as `early_words` does and assembled as
+    `assemble_groups` does, whose `down`, `greatest` and `cut` are in `position`."""
+    assemble_groups(_converted_early(words, up, by, 0), *position, codes, exponents)
 
 
-def _early(words: Any, up: int, by: Early, small: int) -> Any:
-    """Return words of Dst after the packer's early conversion `by`, having shifted them to the top by `up`; `small`:
-    the bits that stay of words below its `least`."""
+def _converted_early(words: Any, up: int, by: Early, small: int) -> Any:
+    """Return words of Dst after a shift left by `up` and the packer's early conversion `by`; `small` is a mask of the
+    bits that stay of words below its `least`."""
     word = words << up
     size = np.minimum(word & MAGNITUDE & by.kept, by.most)
     size = np.where(size < by.first, 0, size) + by.half & by.mask
@@ -124,8 +125,9 @@ _INFINITE: Final = L(0x7FF0000000000000)
 def accumulate(
     start: int, stop: int, out_df: str, old: NDArray[np.unsignedinteger[Any]], new: NDArray[np.unsignedinteger[Any]]
 ) -> None:
-    """Add tiles start..stop of `new` to `old`, [n, 32, 32] datums of the format `out_df`, Float32, Float16_b or
-    Float16, C-contiguous. Raises UnsupportedError for other formats."""
+    """Add tiles start .. stop - 1 of `new` to those of `old`, in place, as the packer accumulates in L1: C-contiguous
+    [n, 32, 32] datums of the format `out_df`, Float32, Float16_b or Float16. Raises UnsupportedError for other
+    formats."""
     adders = {"Float32": add_fp32, "Float16_b": add_bf16, "Float16": add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -134,7 +136,8 @@ def accumulate(
 
 @kernel
 def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> None:
-    """Add tiles start..stop of `new` to `old`, Float32, by IEEE without denormals; there is one NaN."""
+    """Add tiles start .. stop - 1 of Float32 in `new` to those of `old`, in place: by IEEE with denormals as 0; every
+    NaN becomes the same one."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -148,15 +151,15 @@ def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uin
 
 @kernel
 def add_bf16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """Add tiles start..stop of `new` to `old`, Float16_b, in double precision, rounded once; a NaN in L1 counts as the
-    largest double, one from the packer as a number."""
+    """Add tiles start .. stop - 1 of Float16_b in `new` to those of `old`, in place: in double precision, rounded once.
+    A NaN in `old` counts as the largest double, one in `new` as a number."""
     for tile in range(start, stop):
         add_bf16_tile(old[tile], new[tile])
 
 
 @helper
 def add_bf16_tile(a: Any, b: Any) -> None:
-    """Add one tile of Float16_b to another."""
+    """Add one tile of Float16_b, `b`, to another, `a`, in place, as `add_bf16` does."""
     for i in range(_TILE):
         total = L(_bf16_as_double(L(a[i]), _LARGEST)).view(np.float64) + L(_bf16_as_double(L(b[i]), L(0))).view(
             np.float64
@@ -178,7 +181,8 @@ def add_bf16_tile(a: Any, b: Any) -> None:
 
 @kernel
 def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """Add tiles start..stop of `new` to `old`, Float16, in single precision, where exponent 31 is an ordinary one."""
+    """Add tiles start .. stop - 1 of Float16 in `new` to those of `old`, in place: in single precision, where exponent
+    31 is an ordinary one."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -206,8 +210,8 @@ def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uin
 
 @helper
 def _bf16_as_double(code: Any, nan: Any) -> Any:
-    """Return the pattern of a double; exponent 0 is a zero, exponent 255 an infinity, `nan` or, without one, a
-    number."""
+    """Return the bits of the double that equals a bf16 code; exponent 0 counts as zero, exponent 255 as infinity or
+    NaN, for which `nan` stands, or, if that is 0, an ordinary number."""
     size = code & L(0x7FFF)
     number = (size << L(45)) + (L(1023 - 127) << L(52))
     if size < L(0x80):
@@ -223,7 +227,8 @@ def _bf16_as_double(code: Any, nan: Any) -> Any:
 
 @helper
 def _fp16_as_single(code: Any) -> Any:
-    """Return the pattern of a single; exponent 0 is a signed zero."""
+    """Return the bits of the single that equals an fp16 code; exponent 0 counts as a signed zero, exponent 31 as an
+    ordinary one."""
     size = U(code & U(0x7FFF))
     wide = U(U(size << U(13)) + U(0x38000000))
     if size < U(0x400):
@@ -239,7 +244,8 @@ TO_FP16: Final = 2
 
 @kernel
 def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> None:
-    """Unpack Float32 to TO_TF32, TO_BF16 or TO_FP16."""
+    """Write to `out` tiles start .. stop - 1 of Float32 `codes` as words of a register: `to` is TO_TF32, TO_BF16 or
+    TO_FP16."""
     for index in range(start, stop):
         words = out[index].view(np.int32)
         x = codes[index].view(np.int32)
@@ -266,7 +272,8 @@ def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> 
 
 @kernel
 def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], exponent_bits: int) -> None:
-    """Unpack Float16_b (8 bits of exponent) or Float16 (5)."""
+    """Write to `out` tiles start .. stop - 1 of Float16_b (8 exponent bits) or Float16 (5) `codes` as words of a
+    register."""
     for index in range(start, stop):
         words = out[index].view(np.int32)
         x = codes[index]
@@ -281,7 +288,8 @@ def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], 
 
 @kernel
 def unpack_bytes(start: int, stop: int, out: Tiles, codes: NDArray[np.uint8], table: Tiles) -> None:
-    """Unpack any format of 8 bits without shared exponents; `table` holds the word of each byte."""
+    """Write to `out` tiles start .. stop - 1 of `codes` in any format of 8 bits without shared exponents; `table` has
+    the word of each byte."""
     for index in range(start, stop):
         words = out[index]
         x = codes[index]
@@ -299,8 +307,8 @@ def unpack_blocks(
     bits: int,
     exponent_bits: int,
 ) -> None:
-    """Unpack block formats of `bits` bits for a datum; exponents: uint8[n, 64], those of the 16 datums of a face
-    row."""
+    """Write to `out` tiles start .. stop - 1 of `codes` in a block format of `bits` bits for a datum as words;
+    `exponents`, uint8[n, 64], are those that the 16 datums of a face row share."""
     for index in range(start, stop):
         spread_groups(out[index].view(np.int32), codes[index], exponents[index], 8 - bits, exponent_bits)
 
@@ -309,8 +317,8 @@ def unpack_blocks(
 def unpack_blocks_to_halves(
     start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint8], exponents: NDArray[np.uint8], bits: int
 ) -> None:
-    """Unpack block formats with exponents of 8 bits to Float16_b: the upper halves of the words, whose lower ones are
-    empty. out: uint16[n, 1024]."""
+    """Write to `out`, uint16[n, 1024], tiles of a block format with exponents of 8 bits as Float16_b: the upper halves
+    of the words, whose lower ones are empty. Threads may share the tiles (`claim_items`)."""
     for index in claim_items(start, stop):
         spread_groups(out[index].view(np.int16), codes[index], exponents[index], 8 - bits, 8)
 
@@ -389,10 +397,11 @@ def pack(
     datums: NDArray[np.unsignedinteger[Any]],
     exponents: NDArray[np.uint8] | None = None,
 ) -> None:
-    """Pack tiles start..stop of `dst` uint32[n, 32, 32] into `datums` [n, 32, 32] of the output format.
+    """Write tiles start .. stop - 1 of `dst`, uint32[n, 32, 32], to `datums` [n, 32, 32] in the output format, as the
+    packer converts them.
 
     `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. Raises
-    UnsupportedError for a conversion the packer lacks.
+    UnsupportedError for a conversion that the packer lacks.
     """
     sized = {**_NONE, datums.itemsize: as_rows(datums)}
     shared = _NO_EXPONENTS
@@ -411,8 +420,8 @@ def pack(
 
 
 def _integer_bounds(by: Conversion, item_bytes: int) -> tuple[int, int, int]:
-    """Return the greatest magnitude, the one from which on nothing becomes 0, and the place of the sign, 0 for none:
-    arguments of `pack_integers`."""
+    """Return three arguments of `pack_integers`: the greatest magnitude, to which others are clamped; the magnitude
+    below which numbers become 0; and the bit of the sign, 0 for unsigned results."""
     greatest = _LIMITS[by.held_as]
     above = 0
     sign_place = 0
@@ -426,7 +435,7 @@ def _integer_bounds(by: Conversion, item_bytes: int) -> tuple[int, int, int]:
 
 
 def _late_steps(by: Conversion, item_bytes: int) -> Late:
-    """Return the steps of a conversion of floats after the early one, to datums of so many bytes."""
+    """Return the steps of a conversion of floats after the early one, to datums of `item_bytes` bytes."""
     out = _RAW_AS.get(by.out_df, by.out_df)
     small_sign = 0
     width = 8 * item_bytes
@@ -450,8 +459,8 @@ def _late_steps(by: Conversion, item_bytes: int) -> Late:
 
 @lru_cache(maxsize=256)
 def _early_conversion(mode: str, held_as: str, core: str) -> Early:
-    """Return the conversion from a mode of Dst to the intermediate format. Raises UnsupportedError for one that the
-    packer lacks."""
+    """Return the conversion from a mode of Dst to the packer's intermediate format `held_as`. Raises UnsupportedError
+    for one that the packer lacks."""
     if mode == "int32":
         mode = "fp32"
     if (mode, held_as) == ("fp32", "Tf32"):
@@ -465,7 +474,8 @@ def _early_conversion(mode: str, held_as: str, core: str) -> Early:
 
 @lru_cache(maxsize=256)
 def _late_change(held_as: str, out: str) -> int:
-    """Return the change of the exponent on the way to the output format: its width, or denormals to zeros, or none."""
+    """Return how exponents change on the way to the output format: `_NARROW`, one of `_WIDEN...`, `_FLUSH` (denormals
+    become zeros), or 0 for not at all."""
     narrow = held_as in ("Float16", "Bfp8")
     narrow_out = FORMATS[out].family != "b"
     if narrow == narrow_out:
