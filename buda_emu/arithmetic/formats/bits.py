@@ -15,7 +15,8 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 
 def to_bits(values: F32) -> U32:
-    """Return the bit patterns of float32 values; same shape, no copy where the memory allows it."""
+    """Return the bit patterns of float32 values; same shape, no copy where the memory allows it. Raises TypeError for
+    another type."""
     if values.dtype != np.float32:
         raise TypeError(f"expected float32 values, got {values.dtype}")
     return np.ascontiguousarray(values).reshape(values.shape).view(np.uint32)
@@ -37,14 +38,14 @@ def from_bits(bits: Codes) -> F32:
 
 
 def nan_as_zero(values: F32) -> F32:
-    """Replace every NaN by +0. NaNs are recognised by their bits, so signalling ones raise no flag."""
+    """Return the values with +0 for every NaN. NaNs are recognised by their bits, so signalling ones raise no flag."""
     is_nan = (to_bits(values) & np.uint32(MAGNITUDE)) > np.uint32(INFINITY)
     return np.where(is_nan, np.float32(0), values)
 
 
 def round_half_away(values: F32) -> F32:
-    """Round finite values to the nearest integer, ties away from zero, without an intermediate rounding (FORMATS
-    3.7)."""
+    """Return finite values rounded to the nearest integer, ties away from zero, without an intermediate rounding
+    (FORMATS 3.7)."""
     truncated = np.trunc(values)
     away = np.abs(values - truncated) >= np.float32(0.5)
     return np.where(away, truncated + np.copysign(np.float32(1), values), truncated)
@@ -61,8 +62,8 @@ def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
     spec = FORMATS[format_name]
     if spec.kind in ("int", "raw"):
         return np.ones(tiles.shape)
-    least, greatest = _exponents(spec)
-    exponent = np.clip(_exponent(tiles), least, greatest)
+    least, greatest = _exponent_limits(spec)
+    exponent = np.clip(_unbiased_exponent(tiles), least, greatest)
     bits = spec.mantissa_bits
     if spec.kind == "block":
         blocks = exponent.reshape(*tiles.shape[:-1], -1, BLOCK_DATUMS)
@@ -71,15 +72,14 @@ def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
     return np.ldexp(1.0, exponent - bits)
 
 
-def _exponent(values: F32) -> NDArray[np.int32]:
-    """Return floor(log2) of the magnitude; for 0 the least, for infinities and NaNs the greatest exponent that there
-    is."""
+def _unbiased_exponent(values: F32) -> NDArray[np.int32]:
+    """Return floor(log2) of the magnitude of each value; -127 for 0 and subnormals, 128 for infinities and NaNs."""
     field = (values.view(np.uint32) >> np.uint32(23)) & np.uint32(0xFF)
     return field.astype(np.int32) - 127
 
 
-def _exponents(spec: FormatSpec) -> tuple[int, int]:
-    """Return the exponents of the least and the greatest unit of a format."""
+def _exponent_limits(spec: FormatSpec) -> tuple[int, int]:
+    """Return the exponents of the least and the greatest unit that values of a format can have."""
     bias = spec.bias or 0
     width = {7: 4, 15: 5}.get(bias, 8)
     top = (1 << width) - 1 - bias

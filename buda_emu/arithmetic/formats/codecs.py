@@ -72,7 +72,8 @@ class BlockFormat:
 
 
 def _leading_zeros(magnitude_bits: int) -> NDArray[np.uint32]:
-    """Return the leading zeros of every magnitude of that many bits, as a table."""
+    """Return a table of the leading zeros of every magnitude of `magnitude_bits` bits, by magnitude; 0 has as many as
+    bits."""
     return np.array([magnitude_bits - value.bit_length() for value in range(1 << magnitude_bits)], dtype=np.uint32)
 
 
@@ -241,7 +242,7 @@ class RawWord:
 
 
 def _clamp(values: F32, low: int, high: int) -> F32:
-    """Round half away from zero and clamp to the range low..high; NaN becomes 0."""
+    """Return values rounded half away from zero and clamped to low .. high; NaN becomes 0."""
     return round_half_away(np.clip(nan_as_zero(values), np.float32(low), np.float32(high)))
 
 

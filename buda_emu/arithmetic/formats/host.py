@@ -58,7 +58,7 @@ def host_read(name: str, values: F32) -> NDArray[Any]:
 
 
 def host_widen(name: str, elements: NDArray[Any]) -> F32 | U32:
-    """Widen elements from `host_read` to float32, those of raw formats to uint32 words.
+    """Return elements that `host_read` gave as float32, those of raw formats as uint32 words.
 
     Halves are read as IEEE halves, so exponent 31 gives an infinity or a NaN (FORMATS 3.4).
     """
@@ -100,7 +100,8 @@ def host_decode(name: str, array: NDArray[Any]) -> F32:
 
 
 def ieee_half_to_single(halves: NDArray[Any]) -> F32:
-    """Read uint16 patterns as IEEE halves: denormals normalised, exponent 31 an infinity or a NaN with its payload."""
+    """Return the float32 values of uint16 patterns read as IEEE halves: denormals normalised, exponent 31 an infinity
+    or a NaN with its payload."""
     return _half_values()[halves]
 
 
@@ -126,8 +127,8 @@ def _half_words(array: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def _integers(name: str, values: F32) -> NDArray[Any]:
-    """Convert values like vector instructions of x86-64: to 32 bits, then packed narrower, unsigned bytes by way of 16
-    bits that are taken as signed (FORMATS 3.11)."""
+    """Return values as integers of the host's type for the format, converted as by vector instructions of x86-64: to 32
+    bits, then packed narrower, unsigned bytes by way of 16 bits that are taken as signed (FORMATS 3.11)."""
     limits = np.iinfo(host_dtype(name))
     with np.errstate(invalid="ignore"):  # signalling NaNs
         wide = np.rint(values.astype(np.float64))

@@ -86,7 +86,7 @@ def pack_datums(name: str, values: F32) -> Bytes:
 
 
 def unpack_datums(name: str, stored: Bytes) -> F32:
-    """Return the elements float32[count] of bytes that `pack_datums` wrote."""
+    """Return the elements float32[count] of bytes that `pack_datums` wrote, in their order."""
     return SCALAR_CODECS[name].decode(_codes_of(stored, FORMATS[name].bits))
 
 
@@ -118,12 +118,12 @@ def _tiles(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
 
 
 def _groups(datums: NDArray[_T]) -> NDArray[_T]:
-    """Reshape datums [n, k] to [n, k/16, 16]: those that share an exponent."""
+    """Return datums [n, k] as groups [n, k/16, 16] of those that share an exponent."""
     return datums.reshape(len(datums), datums.shape[1] // BLOCK_DATUMS, BLOCK_DATUMS)
 
 
 def _join_subwords(codes: Bytes, bits: int) -> Bytes:
-    """Join codes uint8[n, k] of 8, 4 or 2 bits to bytes, the first code in the lowest bits."""
+    """Return codes uint8[n, k] of 8, 4 or 2 bits joined to bytes, the first code in the lowest bits."""
     per_byte = 8 // bits
     lanes = codes.reshape(len(codes), codes.shape[1] // per_byte, per_byte)
     joined = lanes[:, :, 0].copy()
@@ -133,7 +133,7 @@ def _join_subwords(codes: Bytes, bits: int) -> Bytes:
 
 
 def _split_subwords(stored: Bytes, bits: int) -> Bytes:
-    """Split bytes into codes of 8, 4 or 2 bits, the first code from the lowest bits."""
+    """Return the codes of 8, 4 or 2 bits in bytes [n, k], the first code from the lowest bits."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     codes = (stored[:, :, np.newaxis] >> shifts) & np.uint8((1 << bits) - 1)
     return codes.reshape(len(stored), stored.shape[1] * len(shifts))

@@ -46,7 +46,7 @@ class Bits:
 
     @staticmethod
     def empty(df: str, *leading: int) -> "Bits":
-        """Allocate tiles with undefined contents."""
+        """Return newly allocated tiles with undefined contents."""
         datums = np.empty((*leading, TILE_ELEMENTS), datum_type(df))
         if not is_block(df):
             return Bits(df, datums)
@@ -54,7 +54,8 @@ class Bits:
 
     @staticmethod
     def on(memory: NDArray[Any], df: str, *leading: int) -> "Bits":
-        """Use the first bytes of flat memory as tiles, with their present contents: all datums, then all exponents."""
+        """Return tiles that lie in the first bytes of flat `memory`, with their present contents: all datums, then all
+        exponents."""
         memory = memory.view(np.uint8)
         tiles = prod(leading)
         kind = np.dtype(datum_type(df))
@@ -66,7 +67,8 @@ class Bits:
 
     @staticmethod
     def encode(df: str, values: F32) -> "Bits":
-        """Encode float32[..., 1024] as the host does, rounded to nearest (FORMATS 3, 4); raw words keep their bits."""
+        """Return float32[..., 1024] in the codes of a format, as the host encodes them, rounded to nearest (FORMATS 3,
+        4); raw words keep their bits."""
         with np.errstate(all="ignore"):
             block = BLOCK_CODECS.get(df)
             if block is None:
@@ -76,7 +78,7 @@ class Bits:
             return Bits(df, codes.reshape(values.shape).astype(np.uint8, copy=False), exponents.astype(np.uint8))
 
     def values(self) -> F32:
-        """Decode to the values that the host reads: float32 of the datums' shape (FORMATS 3, 4); raw words viewed as
+        """Return the values that the host reads: float32 of the datums' shape (FORMATS 3, 4); raw words viewed as
         float32."""
         if self.exponents is None:
             return SCALAR_CODECS[self.df].decode(self.datums)

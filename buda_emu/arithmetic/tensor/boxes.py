@@ -14,8 +14,8 @@ Read = Callable[[Box], Array]
 
 
 def take_box(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], box: Box) -> Array:
-    """Read a box of the array that has the elements `index` of dimension `dim` of a source, and 0 where an index is
-    negative. `read` and `dtype` are those of the source; `box` counts in the new array."""
+    """Return a box of the array that has the elements `index` of dimension `dim` of a source, and 0 where an index is
+    negative. `read` reads a box of the source, of type `dtype`; `box` counts in the new array."""
     part = index[box[dim]]
     inside = part >= 0
     indices = part[inside]
@@ -39,7 +39,8 @@ Groups = list[tuple[tuple[int, ...], tuple[int, ...]]]
 
 
 def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
-    """Group neighbouring dimensions of both shapes that hold the same elements, as few at a time as possible."""
+    """Return groups of neighbouring dimensions of both shapes that hold the same elements, as few at a time as
+    possible, for `reshape_box`. The shapes must have equally many elements."""
     pairs: Groups = []
     first = second = 0
     while first < len(old) or second < len(new):
@@ -59,8 +60,8 @@ def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
 
 
 def reshape_box(read: Read, of: Groups, box: Box) -> Array:
-    """Read a box of a reshaped array, whose dimensions are grouped by `groups`: for each group the box of the old
-    dimensions that holds the new one, and of that the elements of the box."""
+    """Return a box of a reshaped array, whose dimensions are grouped by `groups` (`of`): for each group the box of the
+    old dimensions that holds the new one is read, and of that the elements of the box are taken."""
     old_box: list[slice] = []
     picks: list[Any] = []
     at = 0

@@ -13,9 +13,9 @@ Array = NDArray[Any]
 
 
 def stack_entries(array: Array, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> Array:
-    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5). `row_major`:
-    neighbours in z lie side by side before they lie below each other. Raises HostError where the factors do not divide
-    t or do not suit an untilized queue."""
+    """Return read entries with z folded into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5).
+    `row_major`: neighbours in z lie side by side before they lie below each other. Raises HostError where the factors
+    do not divide t or do not suit an untilized queue."""
     w, t, rows, cols = array.shape
     if hstack < 1 or vstack < 1 or t % (hstack * vstack):
         raise HostError(f"hstack {hstack} and vstack {vstack} do not divide t = {t}")
@@ -38,7 +38,7 @@ def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) 
     """
     if stride < 1:
         raise HostError(f"prestride needs a stride of at least 1, not {stride}")
-    wide, high = (min(extent, stride) for extent in _box(xy_offsets))
+    wide, high = (min(extent, stride) for extent in _box_size(xy_offsets))
     batch, channels, height, width = array.shape
     down = -(-height // stride)
     across = -(-width // stride)
@@ -52,7 +52,7 @@ def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) 
     return result
 
 
-def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def _box_size(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """Return width and height of the box that the offsets fill. Raises HostError where they leave gaps, or there are
     none."""
     points = set(xy_offsets)
@@ -68,7 +68,7 @@ def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _up_to_32(count: int) -> int:
-    """Round a number of elements up to whole tiles of 32."""
+    """Return a number of elements rounded up to whole tiles of 32."""
     return -(-count // 32) * 32
 
 

@@ -118,7 +118,7 @@ def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
 
 
 def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") -> list[Bytes]:
-    """Pack float32[t, R, C, 32, 32] as the entry in each buffer: uint8[entry_bytes], buffers row-major over the grid.
+    """Return float32[t, R, C, 32, 32] as the entry in each buffer: uint8[entry_bytes], buffers row-major over the grid.
     `rounding` is for block formats."""
     blocking = layout.blocking
     if layout.form == "tilized":
@@ -133,9 +133,9 @@ def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") 
 
 
 def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, limit: int) -> Iterator[Bytes]:
-    """Give the packed tiles of an entry, buffers row-major over the grid, in strips of about `limit` elements: the
-    bytes of `pack_entry`, for an entry that is too large to be in memory. `read(t, rows, columns)` returns
-    float32[rows, columns]. Not for megarow tiles."""
+    """Yield the bytes of `pack_entry`, buffers row-major over the grid, in strips of about `limit` elements, for an
+    entry that is too large to be in memory. `read(t, rows, columns)` returns float32[rows, columns]. Not for megarow
+    tiles."""
     blocking = layout.blocking
     (grid_r, grid_c) = blocking.grid_size
     (height, width) = blocking.tile_dim

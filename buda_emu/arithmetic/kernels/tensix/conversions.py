@@ -420,8 +420,8 @@ def pack(
 
 
 def _integer_bounds(by: Conversion, item_bytes: int) -> tuple[int, int, int]:
-    """Return three arguments of `pack_integers`: the greatest magnitude, to which others are clamped; the magnitude
-    below which numbers become 0; and the bit of the sign, 0 for unsigned results."""
+    """Return three arguments of `pack_integers`: the greatest magnitude, to which others are clamped; the magnitude up
+    to which numbers become 0; and the bit of the sign, 0 for unsigned results."""
     greatest = _LIMITS[by.held_as]
     above = 0
     sign_place = 0
