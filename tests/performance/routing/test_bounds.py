@@ -123,7 +123,7 @@ def test_phases_by_the_million_are_not_made(monkeypatch):
 @pytest.mark.parametrize("at_once", [1, 2, 3, 12, 77])
 def test_iterations_are_the_divisor_that_comes_first(tiles, at_once, monkeypatch):
     """Downward from what phases of 2,048 tiles make of 15 phases an iteration, then upward from there."""
-    monkeypatch.setattr(flow, "_at_once", lambda *_: at_once)
+    monkeypatch.setattr(flow, "_iteration_unit", lambda *_: at_once)
     root = SimpleNamespace(buffer=SimpleNamespace(buffer=SimpleNamespace(epoch_tiles=tiles)))
     ideal = tiles // (2048 * 15)
     tried = [*range(ideal, 1, -1), *range(ideal + 1, tiles)]
