@@ -207,7 +207,8 @@ class Search:
 
     def _is_better(self, before: Variant, after: Variant, epoch: int) -> bool:
         """Return whether the epoch is faster, or as fast with less load on the units that limit it, while the cycles of
-        all programs do not rise and no other epoch becomes noticeably slower, or the slowest."""
+        all programs do not rise, and no other epoch becomes noticeably slower unless it stays well below the pace of
+        this one."""
         if after.cycles > before.cycles:
             return False
         (pace, load) = before.score(epoch)
