@@ -105,8 +105,8 @@ class Change(NamedTuple):
 
 
 @helper
-def _cell_place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
-    """Return x and y, on the NoC, of a cell of an op's grid, counted row by row."""
+def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
+    """Return x and y, on the NoC, of a cell of an op's grid."""
     row = cell // grids.columns[op]
     column = cell % grids.columns[op]
     if grids.transposed[op]:
@@ -115,8 +115,8 @@ def _cell_place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]
 
 
 @helper
-def _add_bytes(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
-    """Add `size` bytes to a way (link or port) of a row; a way that the row does not have yet is entered."""
+def _add(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
+    """Add `size` bytes to a link of a row, which is entered where the row does not have it."""
     place = mesh.place[link]
     if place < 0:
         place = rows.filled[row]
@@ -139,8 +139,8 @@ def _travel(
     mesh: Mesh,
 ) -> None:
     """Add bytes to all links of a route from `start` to `end` (x, y), in the row of a transfer: NoC 0 goes right, then
-    down; NoC 1 up, then left (PERF 1.2). `block` is the first number of the transfer's links. A link that was passed
-    since `mesh.stamp` last rose counts once."""
+    down; NoC 1 up, then left (PERF 1.2). `block`: the first number of the transfer's links. Links that a group has in
+    common count once."""
     (x, y) = start
     (to_x, to_y) = end
     for turn in range(_ALL):
@@ -153,7 +153,7 @@ def _travel(
             link = block + ((noc * 2 + axis) * mesh.width + x) * mesh.height + y
             if mesh.seen[link] != mesh.stamp[0]:
                 mesh.seen[link] = mesh.stamp[0]
-                _add_bytes(link, size, row, rows, mesh)
+                _add(link, size, row, rows, mesh)
             if axis == 0:
                 x = (x + step) % mesh.width
             else:
@@ -161,19 +161,19 @@ def _travel(
 
 
 @helper
-def _port_number(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
-    """Return the number of a port of the core at (x, y) within a block of ways. `kind` is 0 for a worker core, 1 for
-    DRAM; `out` is 1 for data that leaves the core."""
+def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
+    """Return the number of a port of the core at (x, y) within a block of links. `kind`: that of the port; `out`: 1 for
+    data that leaves."""
     return (LINKS + (kind * 2 + out) * 2 + noc) * mesh.width * mesh.height + x * mesh.height + y
 
 
 @helper
-def _fill_row(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
-    """Write row number `row`: the ways of transfer number `edge`, with the cycles for which it keeps each busy."""
+def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
+    """Compute the row of transfer number `edge`: its links and the cycles that it takes on each."""
     rows.filled[row] = 0
     rows.far[row] = 3
     if edges.crossing[edge] >= 0:
-        _add_bytes(edges.crossing[edge], edges.size[edge], row, rows, mesh)
+        _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
     first = edges.group[edge]
     last = edges.group[edge + 1]
     writes = edges.writes[edge]
@@ -187,21 +187,21 @@ def _fill_row(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows:
             size = edges.size[edge] * edges.shares[source]
             mesh.stamp[0] += 1
             if edges.far[edge] >= 0:
-                far_x, far_y = _cell_place(edges.sources[source], edges.far[edge], grids, mesh)
+                far_x, far_y = _place(edges.sources[source], edges.far[edge], grids, mesh)
             else:
                 far_x = edges.places[edges.sources[source], 0]
                 far_y = edges.places[edges.sources[source], 1]
             for number in cells:
-                x, y = _cell_place(edges.cells[number], near, grids, mesh)
+                x, y = _place(edges.cells[number], near, grids, mesh)
                 if writes:
                     _travel(1, (x, y), (far_x, far_y), block, size, row, rows, mesh)
                 else:
                     _travel(0, (far_x, far_y), (x, y), block, size, row, rows, mesh)
                 rows.far[row] = max(rows.far[row], 2 * (x != far_x) + (y != far_y))
-                _add_bytes(block + _port_number(0, writes, writes, x, y, mesh), size, row, rows, mesh)
+                _add(block + _port(0, writes, writes, x, y, mesh), size, row, rows, mesh)
             if edges.kind[edge] >= 0:
-                link = block + _port_number(edges.kind[edge], 1 - writes, writes, far_x, far_y, mesh)
-                _add_bytes(link, size, row, rows, mesh)
+                link = block + _port(edges.kind[edge], 1 - writes, writes, far_x, far_y, mesh)
+                _add(link, size, row, rows, mesh)
     for place in range(rows.filled[row]):
         link = rows.ways[row, place]
         mesh.place[link] = -1
@@ -210,16 +210,16 @@ def _fill_row(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows:
 
 @kernel
 def fill_rows(edges: Edges, grids: Grids, mesh: Mesh, rows: Rows, busy: Floats) -> None:
-    """Write the rows of all transfers, and add to `busy` the cycles for which they keep each way busy, all together."""
+    """Make the rows of all transfers, and the cycles for which all of them together keep each way `busy`."""
     for edge in range(edges.near.shape[0]):
-        _fill_row(edge, edge, edges, grids, mesh, rows)
+        _fill(edge, edge, edges, grids, mesh, rows)
         for place in range(rows.filled[edge]):
             busy[rows.ways[edge, place]] += rows.cycles[edge, place]
 
 
 @helper
 def _fullest(row: int, rows: Rows, busy: Floats) -> float:
-    """Return the busy cycles of the busiest way of a row, 0 if it has none."""
+    """Return the busy cycles of the busiest link of a row."""
     fullest = 0.0
     for place in range(rows.filled[row]):
         fullest = max(fullest, float(busy[rows.ways[row, place]]))
@@ -235,8 +235,8 @@ def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None
 
 
 @helper
-def _count_row(row: int, sign: float, rows: Rows, change: Change, links: int) -> int:
-    """Add the cycles of a row to the change with this sign, and return the number of ways in the change, which was
+def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int:
+    """Add a row of transfers to the change with this sign, and return the number of links in the change, which was
     `links` before."""
     for place in range(rows.filled[row]):
         link = rows.ways[row, place]
@@ -275,12 +275,12 @@ def weigh_move(
     busy = change.busy
     links = 0
     for number in range(moved.shape[0]):
-        _fill_row(moved[number], number, edges, grids, mesh, new)
+        _fill(moved[number], number, edges, grids, mesh, new)
         change.row[moved[number]] = number
     for number in range(moved.shape[0]):
-        links = _count_row(moved[number], -1.0, old, change, links)
+        links = _count(moved[number], -1.0, old, change, links)
     for number in range(moved.shape[0]):
-        links = _count_row(number, 1.0, new, change, links)
+        links = _count(number, 1.0, new, change, links)
     for number in range(links):
         link = change.ways[number]
         change.before[number] = busy[link]
@@ -308,8 +308,7 @@ def weigh_move(
 
 @kernel
 def take_back(moved: Ints, change: Change) -> None:
-    """Undo the last `weigh_move`, of the transfers `moved`, in the busy cycles and rows of `change`; for a move that is
-    refused."""
+    """Undo the last `weigh_move`, of the transfers `moved`, in the busy cycles and rows of `change`."""
     for number in range(change.found[0]):
         change.busy[change.ways[number]] = change.before[number]
     for number in range(moved.shape[0]):
@@ -318,8 +317,8 @@ def take_back(moved: Ints, change: Change) -> None:
 
 @kernel
 def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Floats) -> None:
-    """Make the new rows of the transfers `moved` the present ones, and write to `takes` the cycles of the transfers
-    that the last move touched; for a move that is accepted."""
+    """Make the new rows of the transfers `moved` the present ones, and write the cycles that the last move gives
+    transfers to `takes`."""
     old, new = rows
     for number in range(moved.shape[0]):
         edge = moved[number]
@@ -350,8 +349,8 @@ class Steps(NamedTuple):
 def time_move(
     steps: Steps, edges: Edges, grids: Grids, rows: tuple[Rows, Rows], change: Change, durations: Ints
 ) -> None:
-    """Write to `durations` those of the tasks of the transfers that the last move touches, in cycles, as
-    `timing.epoch.tasks.step_cycles` computes them."""
+    """Write the durations of the tasks of the transfers that the last move touches
+    (`timing.epoch.tasks.step_cycles`)."""
     old, new = rows
     for number in range(change.found[1]):
         edge = change.edges[number]
