@@ -91,7 +91,8 @@ class Rows(NamedTuple):
 class Change(NamedTuple):
     """For how many cycles each way is `busy`. Of a move: by way the cycles that it adds, and whether it `counts`; the
     ways that changed and the cycles that they had; the transfers that it touches, and the cycles that these take; by
-    transfer the new row, or -1. `found`: how many such ways and transfers there are."""
+    transfer the new row, or -1. `found`: how many such ways and transfers there are. `partials`: room for an exact
+    sum."""
 
     busy: Floats
     cycles: Floats
@@ -102,6 +103,7 @@ class Change(NamedTuple):
     takes: Floats
     row: Ints
     found: Ints
+    partials: Floats
 
 
 @helper
@@ -306,6 +308,79 @@ def weigh_move(
     change.found[1] = touched
 
 
+@helper
+def _add_exactly(term: float, partials: Floats, count: int) -> int:
+    """Add a term to the sum of the first `count` partials, without rounding, and return how many there are then: the
+    last one has the sign of the sum, as in `math.fsum` (Shewchuk 1997)."""
+    kept = 0
+    for place in range(count):
+        other = float(partials[place])
+        if abs(term) < abs(other):
+            term, other = other, term
+        high = term + other
+        low = other - (high - term)
+        if low != 0.0:
+            partials[kept] = low
+            kept += 1
+        term = high
+    if term != 0.0:
+        partials[kept] = term
+        kept += 1
+    return kept
+
+
+@helper
+def _fourth_power(load: float) -> float:
+    """Return the fourth power of a load, by products, which are the same on every machine."""
+    square = load * load
+    return square * square
+
+
+@kernel
+def relieve_ways(moved: Ints, edges: Edges, grids: Grids, mesh: Mesh, rows: tuple[Rows, Rows], change: Change) -> int:
+    """Give the transfers `moved`, at the ends of which an op moved, their new rows if the fourth powers of the busy
+    cycles of all ways have a smaller sum then, and return whether they have. `rows` are the present ones, and room for
+    the new ones.
+
+    The sums are compared without rounding, since ways are met in different orders."""
+    old, new = rows
+    busy = change.busy
+    ways = 0
+    for number in range(moved.shape[0]):
+        _fill(moved[number], number, edges, grids, mesh, new)
+        ways = _count(moved[number], -1.0, old, change, ways)
+        ways = _count(number, 1.0, new, change, ways)
+    count = 0
+    for number in range(ways):
+        way = change.ways[number]
+        if change.cycles[way] != 0.0:
+            count = _add_exactly(_fourth_power(busy[way]), change.partials, count)
+            after = max(busy[way] + change.cycles[way], 0.0)
+            count = _add_exactly(-_fourth_power(after), change.partials, count)
+        change.counts[way] = 0
+        change.cycles[way] = 0.0
+    if count == 0 or change.partials[count - 1] < 0.0:
+        return 0
+    for number in range(moved.shape[0]):
+        edge = moved[number]
+        for place in range(old.filled[edge]):
+            busy[old.ways[edge, place]] -= old.cycles[edge, place]
+        for place in range(new.filled[number]):
+            busy[new.ways[number, place]] += new.cycles[number, place]
+        _take_row(edge, number, rows)
+    return 1
+
+
+@helper
+def _take_row(edge: int, number: int, rows: tuple[Rows, Rows]) -> None:
+    """Make row `number` of the new rows the present one of a transfer."""
+    old, new = rows
+    old.filled[edge], old.far[edge] = new.filled[number], new.far[number]
+    for place in range(new.filled[number]):
+        old.ways[edge, place] = new.ways[number, place]
+        old.cycles[edge, place] = new.cycles[number, place]
+
+
 @kernel
 def take_back(moved: Ints, change: Change) -> None:
     """Undo the last `weigh_move`, of the transfers `moved`, in the busy cycles and rows of `change`."""
@@ -319,15 +394,9 @@ def take_back(moved: Ints, change: Change) -> None:
 def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Floats) -> None:
     """Make the new rows of the transfers `moved` the present ones, and write the cycles that the last move gives
     transfers to `takes`."""
-    old, new = rows
     for number in range(moved.shape[0]):
-        edge = moved[number]
-        change.row[edge] = -1
-        old.filled[edge] = new.filled[number]
-        old.far[edge] = new.far[number]
-        for place in range(new.filled[number]):
-            old.ways[edge, place] = new.ways[number, place]
-            old.cycles[edge, place] = new.cycles[number, place]
+        change.row[moved[number]] = -1
+        _take_row(moved[number], number, rows)
     for number in range(change.found[1]):
         takes[change.edges[number]] = change.takes[number]
 

@@ -20,13 +20,11 @@ from buda_emu.performance.timing.model import (
     model_totals,
     require_places,
 )
-from buda_emu.performance.timing.transfers.noc import paths
 from buda_emu.performance.timing.transfers.rates import speed
 
 if TYPE_CHECKING:
     from buda_emu.performance.timing.result import EpochReport, PerfRun
     from buda_emu.performance.timing.transfers.flows import Flow
-    from buda_emu.performance.timing.transfers.noc import Path
 
 
 @dataclass(frozen=True)
@@ -92,11 +90,6 @@ class EpochEvaluation:
     def edges(self) -> "Sequence[Flow]":
         """The edges of the epoch, along which it moves data."""
         return self._transfers.edges
-
-    @cached_property
-    def paths(self) -> "Sequence[Path]":
-        """The path of each edge."""
-        return paths(self.netlist, self.edges, self._chip)
 
     @property
     def cycles(self) -> float:

@@ -417,7 +417,7 @@ class _Epoch:
             elif alone:
                 wires = WiresOfOne(before.netlist, before.edges, chip)
             else:
-                wires = Wires.of(before.netlist, before.edges, before.paths, chip)
+                wires = Wires(before.netlist, before.edges, chip)
             return partial(rewire, wires=wires, grid=grid, enough=enough, tries=tries, patience=patience, kinds=kinds)
 
         moved = self._move_ops(decisions, before, (Part.WIRES, alone, timed), tries, mover)
@@ -441,7 +441,7 @@ class _Epoch:
 
         def mover() -> Mover:
             """Return what moves and turns the ops of a chip."""
-            wires = Wires.of(before.netlist, before.edges, before.paths, chip)
+            wires = Wires(before.netlist, before.edges, chip)
             return partial(rewire_and_transpose, wires=wires, grid=grid, enough=enough, tries=tries, kinds=kinds)
 
         moved = self._move_ops(decisions, before, (Part.TURNS,), tries, mover)

@@ -3,7 +3,7 @@ from core to core."""
 
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import NamedTuple
 
@@ -17,12 +17,10 @@ from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.place.routed import Routing
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search_parts import EVERYTHING, Part, Parts
-from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.netlist.sourced import evolve
+from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.flows import Flow
-from buda_emu.performance.timing.transfers.moving import MovingPaths, steps_of
-from buda_emu.performance.timing.transfers.noc import Link, Path, ends_of, path
+from buda_emu.performance.timing.transfers.moving import MovingPaths, bytes_over_links, steps_of
 from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
 
@@ -201,7 +199,6 @@ class TimedWires(WiresOfOne):
         return True
 
 
-Ints = NDArray[np.int64]
 PATIENCE = 120
 """Moves without a gain after which no more are tried (docs/compile/placing.md, "The search", step 6; three times as
 many for a single input)."""
@@ -209,96 +206,32 @@ HEAT = 0.01
 """Share of an epoch's cycles that a move may cost at first, on average, in annealing."""
 
 
-@dataclass(slots=True)
 class Wires:
-    """The ops of one epoch, their edges, and the bytes that each link carries for one input, by the link's number.
+    """The wires of an epoch that takes rounds of inputs. `fullest` is the bytes that the fullest link carries for one
+    input."""
 
-    A path is stored as the numbers of its links with the bytes over each. `known` holds these by the identity of the
-    path, which stays alive beside them."""
-
-    chip: Device
-    ops: dict[str, Op]
-    queues: Mapping[str, Queue]
-    edges: Sequence[Flow]
-    near: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    found: list[Path] = field(default_factory=list[Path])
-    loads: Floats = field(default_factory=lambda: np.zeros(0))
-    numbers: dict[Link, int] = field(default_factory=dict[Link, int])
-    known: dict[int, tuple[Path, Ints, Floats]] = field(default_factory=dict[int, tuple[Path, Ints, Floats]])
-
-    @staticmethod
-    def of(netlist: Netlist, edges: Sequence[Flow], paths: Sequence[Path], chip: Device) -> "Wires":
-        """Return the wires of an epoch that is the whole netlist."""
-        moving = [(edge, edge_path) for edge, edge_path in zip(edges, paths, strict=True) if not edge.once]
-        wires = Wires(
-            chip, dict(netlist.ops), netlist.queues, [edge for edge, _ in moving], found=[w for _, w in moving]
+    def __init__(self, netlist: Netlist, edges: Sequence[Flow], chip: Device) -> None:
+        """Prepare the wires of an epoch that is the whole netlist."""
+        self.paths = MovingPaths(
+            ops=netlist.ops,
+            queues=netlist.queues,
+            edges=[edge for edge in edges if not edge.once],
+            chip=chip,
+            rates=bytes_over_links(speed(chip, {}).rates()),
         )
-        for number, edge in enumerate(wires.edges):
-            for name in (edge.source, edge.target):
-                if name in wires.ops:
-                    wires.near.setdefault(name, []).append(number)
-            at, size = wires._over(wires.found[number])
-            np.add.at(wires.loads, at, size)
-        return wires
+        self.fullest = self._find_fullest()
 
-    @property
-    def fullest(self) -> float:
-        """The bytes over the fullest link."""
-        return float(self.loads.max(initial=0.0))
-
-    def _over(self, route: Path) -> tuple[Ints, Floats]:
-        """Return the links of a path and the bytes over each. Links that are new get a load of 0."""
-        if id(route) not in self.known:
-            at = [self.numbers.setdefault(link, len(self.numbers)) for link in route.links]
-            self.known[id(route)] = route, np.array(at, np.int64), np.array(list(route.links.values()), np.float64)
-            if len(self.numbers) > len(self.loads):
-                self.loads = np.concatenate([self.loads, np.zeros(len(self.numbers) - len(self.loads))])
-        _, links, sizes = self.known[id(route)]
-        return links, sizes
-
-    def _path(self, number: int) -> Path:
-        """Return the path of edge `number` at the present places of the ops."""
-        edge = self.edges[number]
-        return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
+    def _find_fullest(self) -> float:
+        """Return the bytes over the fullest link."""
+        return float(self.paths.busy.max(initial=0.0))
 
     def try_move(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
         """Move ops to new places, and transpose those in `transposed`, if the links' loads get better by it, and return
         whether they do."""
-        numbers = sorted(set[int]().union(*(self.near.get(name, ()) for name in places)))
-        if not numbers:
+        if not self.paths.relieve(places, transposed):
             return False
-        before = {name: self.ops[name] for name in places}
-        self.ops |= {
-            name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in transposed))
-            for name, op in before.items()
-        }
-        routes = {number: self._path(number) for number in numbers}
-        links: list[Ints] = []
-        sizes: list[Floats] = []
-        for number, route in routes.items():
-            (old, old_bytes) = self._over(self.found[number])
-            (new, new_bytes) = self._over(route)
-            links += (old, new)
-            sizes += (-old_bytes, new_bytes)
-        at = np.concatenate(links)
-        size = np.concatenate(sizes)
-        change = np.bincount(at, size, len(self.loads))
-        changed = np.flatnonzero(change)
-        have = self.loads[changed]
-        will = np.maximum(have + change[changed], 0.0)
-        if fsum([*_weight(have).tolist(), *(-_weight(will)).tolist()]) <= 0:  # in whatever order links come out of sets
-            self.ops |= before
-            return False
-        np.add.at(self.loads, at, size)
-        for number, route in routes.items():
-            self.found[number] = route
+        self.fullest = self._find_fullest()
         return True
-
-
-def _weight(loads: Floats) -> Floats:
-    """Return the fourth powers of loads, by products, which are the same on every machine."""
-    square = loads * loads
-    return square * square
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """Paths of an epoch's transfers while ops are moved, as arrays. A kernel recomputes the edges of an op that moves. The
 results equal those of `noc.path` for ops at the same places."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -22,6 +24,7 @@ from buda_emu.arithmetic.kernels.noc import (
     fill_rows,
     fullest_ways,
     keep_move,
+    relieve_ways,
     take_back,
     time_move,
     weigh_move,
@@ -36,6 +39,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _PORTS: Final = 2
 """Numbers of a kind and direction, one for each NoC."""
+_PARTIALS: Final = 64
+"""Doubles that hold any sum of doubles exactly: 2,098 bits from the greatest to the least, 53 in each, are 40."""
 
 
 class MovingPaths:
@@ -85,6 +90,7 @@ class MovingPaths:
             takes=np.zeros(count),
             row=np.full(count, -1),
             found=np.zeros(2, np.int64),
+            partials=np.zeros(_PARTIALS),
         )
         self.gathers = builder.gathers
         self.least = np.zeros(count)
@@ -134,6 +140,32 @@ class MovingPaths:
         self._put(move.before)
         take_back(move.numbers, self._change)
 
+    def relieve(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
+        """Move ops to `places`, and transpose the grids of those in `transposed`, if links and ports are busy for less
+        by it, the busiest above all (`relieve_ways`), and return whether they are. `takes` is not updated."""
+        moved = sorted({number for name in places for number in self.near.get(name, ())})
+        if not moved:
+            return False
+        before = {name: self.at(name) for name in places}
+        turned = [name for name in places if name in transposed]
+        self._put(places)
+        self._turn(turned)
+        numbers = np.array(moved, np.int64)
+        if relieve_ways(numbers, self._edges, self._grids, self._mesh, self._rows, self._change):
+            return True
+        self._put(before)
+        self._turn(turned)
+        return False
+
+    def _turn(self, names: Iterable[str]) -> None:
+        """Note that the grids of ops are transposed, or no longer; paths are not updated."""
+        for name in names:
+            self._grids.transposed[self.number[name]] ^= 1
+
+    def is_transposed(self, name: str) -> bool:
+        """Return whether the grid of an op is transposed."""
+        return bool(self._grids.transposed[self.number[name]])
+
     def time(self, steps: Steps, durations: Ints) -> None:
         """Write into `durations` the durations of the transfer tasks that the last move touches, before it is kept or
         taken back."""
@@ -153,6 +185,12 @@ class Move:
         self.takes = takes
         self.took = took
         self.before = before
+
+
+def bytes_over_links(rates: Rates) -> Rates:
+    """Return rates with which a link is busy for a cycle for each byte, and ports and crossings never are: the busy
+    cycles of `MovingPaths` are then the bytes over each link."""
+    return replace(rates, link=1.0, ethernet=inf, port=inf, memory_ports=(inf, inf))
 
 
 def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[float], rates: Rates) -> Steps:
