@@ -88,6 +88,13 @@ class Rows(NamedTuple):
     far: Ints
 
 
+class Cycles(NamedTuple):
+    """The cycles of each transfer: those that it takes at `least`, and those that it `takes` at the present places."""
+
+    least: Floats
+    takes: Floats
+
+
 class Change(NamedTuple):
     """For how many cycles each way is `busy`. Of a move: by way the cycles that it adds, and whether it `counts`; the
     ways that changed and the cycles that they had; the transfers that it touches, and the cycles that these take; by
@@ -251,64 +258,6 @@ def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int
 
 
 @helper
-def _has_counted_way(edge: int, rows: Rows, change: Change) -> bool:
-    """Return whether a way of a transfer's row counts as changed."""
-    place = 0
-    while place < rows.filled[edge] and change.counts[rows.ways[edge, place]] != 1:
-        place += 1
-    return bool(place < rows.filled[edge])
-
-
-@kernel
-def weigh_move(
-    moved: Ints,
-    edges: Edges,
-    grids: Grids,
-    mesh: Mesh,
-    rows: tuple[Rows, Rows],
-    least: Floats,
-    few: float,
-    change: Change,
-) -> None:
-    """Compute how transfers change when those at the ends of which an op `moved` have other rows: `rows` are the
-    present ones and the new ones. Links that change by no more than `few` cycles are left as they are; a transfer takes
-    `least` cycles at least. Writes `change`, also the busy cycles of links, which `take_back` undoes."""
-    old, new = rows
-    busy = change.busy
-    links = 0
-    for number in range(moved.shape[0]):
-        _fill(moved[number], number, edges, grids, mesh, new)
-        change.row[moved[number]] = number
-    for number in range(moved.shape[0]):
-        links = _count(moved[number], -1.0, old, change, links)
-    for number in range(moved.shape[0]):
-        links = _count(number, 1.0, new, change, links)
-    for number in range(links):
-        link = change.ways[number]
-        change.before[number] = busy[link]
-        if abs(change.cycles[link]) > few:
-            busy[link] += change.cycles[link]
-        else:
-            change.counts[link] = 0
-    touched = 0
-    for edge in range(least.shape[0]):
-        row = change.row[edge]
-        if row >= 0 or _has_counted_way(edge, old, change):
-            if row >= 0:
-                cycles = _fullest(row, new, busy)
-            else:
-                cycles = _fullest(edge, old, busy)
-            change.edges[touched] = edge
-            change.takes[touched] = max(least[edge], cycles)
-            touched += 1
-    for number in range(links):
-        change.counts[change.ways[number]] = 0
-        change.cycles[change.ways[number]] = 0.0
-    change.found[0] = links
-    change.found[1] = touched
-
-
-@helper
 def _add_exactly(term: float, partials: Floats, count: int) -> int:
     """Add a term to the sum of the first `count` partials, without rounding, and return how many there are then: the
     last one has the sign of the sum, as in `math.fsum` (Shewchuk 1997)."""
@@ -327,6 +276,81 @@ def _add_exactly(term: float, partials: Floats, count: int) -> int:
         partials[kept] = term
         kept += 1
     return kept
+
+
+@helper
+def _rounded_sum(partials: Floats, count: int) -> float:
+    """Return the sum of the first `count` partials, rounded once: to the nearest number, of two as near to the even
+    one, as `math.fsum` does."""
+    total = 0.0
+    rest = 0.0
+    place = count
+    while place > 0 and rest == 0.0:
+        place -= 1
+        before = total
+        total = before + partials[place]
+        rest = partials[place] - (total - before)
+    if place > 0 and (rest < 0.0) == (partials[place - 1] < 0.0):  # what follows decides where two are as near
+        farther = total + 2.0 * rest
+        if farther - total == 2.0 * rest:
+            total = farther
+    return total
+
+
+@kernel
+def weigh_move(
+    moved: Ints,
+    edges: Edges,
+    grids: Grids,
+    mesh: Mesh,
+    rows: tuple[Rows, Rows],
+    cycles: Cycles,
+    few: float,
+    change: Change,
+) -> float:
+    """Return how many more cycles all transfers take when those at the ends of which an op `moved` have other rows:
+    `rows` are the present ones and the new ones. Links that change by no more than `few` cycles are left as they are.
+    Writes `change`, also the busy cycles of links, which `take_back` undoes."""
+    old, new = rows
+    busy = change.busy
+    links = 0
+    for number in range(moved.shape[0]):
+        _fill(moved[number], number, edges, grids, mesh, new)
+        change.row[moved[number]] = number
+    for number in range(moved.shape[0]):
+        links = _count(moved[number], -1.0, old, change, links)
+    for number in range(moved.shape[0]):
+        links = _count(number, 1.0, new, change, links)
+    for number in range(links):
+        link = change.ways[number]
+        change.before[number] = busy[link]
+        if abs(change.cycles[link]) > few:
+            busy[link] += change.cycles[link]
+        else:
+            change.counts[link] = 0
+    touched = 0
+    terms = 0
+    for edge in range(cycles.least.shape[0]):
+        row = change.row[edge]
+        touches = row >= 0
+        for place in range(old.filled[edge]):
+            if touches:
+                break
+            touches = change.counts[old.ways[edge, place]] == 1
+        if touches:
+            fullest = _fullest(row, new, busy) if row >= 0 else _fullest(edge, old, busy)
+            takes = max(cycles.least[edge], fullest)
+            change.edges[touched] = edge
+            change.takes[touched] = takes
+            touched += 1
+            if takes != cycles.takes[edge]:
+                terms = _add_exactly(takes, change.partials, terms)
+                terms = _add_exactly(-float(cycles.takes[edge]), change.partials, terms)
+    for number in range(links):
+        change.counts[change.ways[number]] = 0
+        change.cycles[change.ways[number]] = 0.0
+    change.found[0], change.found[1] = links, touched
+    return _rounded_sum(change.partials, terms)
 
 
 @helper

@@ -147,14 +147,13 @@ class WiresOfOne:
 
     def try_move(self, places: Mapping[str, tuple[int, int]]) -> bool:
         """Move ops if all transfers together take less time by it, and return whether they do."""
-        move = self.paths.weigh(places, LEAST)
-        if move is None:
+        change = self.paths.weigh(places, LEAST)
+        if change is None:
             return False
-        other = move.takes != move.took
-        if not self._gains(fsum([*move.takes[other].tolist(), *(-move.took[other]).tolist()])):
-            self.paths.take_back(move)
+        if not self._gains(change):
+            self.paths.take_back()
             return False
-        self.paths.keep(move)
+        self.paths.keep()
         self.fullest = fsum(self.paths.takes.tolist())
         return True
 

@@ -1,8 +1,9 @@
 """Paths of an epoch's transfers while ops are moved, as arrays. A kernel recomputes the edges of an op that moves. The
 results equal those of `noc.path` for ops at the same places."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf
 from typing import Final
 
@@ -16,6 +17,7 @@ from buda_emu.arithmetic.kernels.noc import (
     WAYS,
     WRITES,
     Change,
+    Cycles,
     Edges,
     Grids,
     Mesh,
@@ -55,11 +57,14 @@ class MovingPaths:
         self, ops: Mapping[str, Op], queues: Mapping[str, Queue], edges: Sequence[Flow], chip: Device, rates: Rates
     ) -> None:
         self.number = {name: number for number, name in enumerate(ops)}
-        self.near: dict[str, list[int]] = {}
+        near: dict[str, list[int]] = {}
         for number, edge in enumerate(edges):
             for name in (edge.source, edge.target):
                 if name in ops:
-                    self.near.setdefault(name, []).append(number)
+                    near.setdefault(name, []).append(number)
+        self.near = {name: _ints(numbers) for name, numbers in near.items()}
+        self._moved = _ints(())
+        self._before: dict[str, tuple[int, int]] = {}
         width, height = chip.noc_grid
         builder = _EdgeArrays(ops, queues, chip, self.number)
         self._edges = builder.edges(edges)
@@ -114,44 +119,47 @@ class MovingPaths:
             self._grids.top[number] = top
             self._grids.left[number] = left
 
-    def weigh(self, places: Mapping[str, tuple[int, int]], few: float) -> "Move | None":
-        """Move ops to `places` and return the edges that this touches, None if no edge does. Links whose load changes
-        by at most `few` cycles are left as they are. Ops must stand on cores of the chip. Call `keep` or `take_back`
-        before anything else."""
-        moved = sorted(set[int]().union(*(self.near.get(name, ()) for name in places)))
-        if not moved:
+    def _edges_of(self, names: Collection[str]) -> Ints:
+        """Return the edges at an end of which one of these ops is, ascending."""
+        edges = [self.near[name] for name in names if name in self.near]
+        if len(edges) == 1:
+            return edges[0]
+        return _ints(sorted(set(chain.from_iterable(numbers.tolist() for numbers in edges))))
+
+    def weigh(self, places: Mapping[str, tuple[int, int]], few: float) -> float | None:
+        """Move ops to `places` and return how many more cycles all edges take then, None if no edge is touched. Links
+        whose load changes by at most `few` cycles are left as they are. Ops must stand on cores of the chip. Call
+        `keep` or `take_back` before anything else."""
+        moved = self._edges_of(places)
+        if not len(moved):
             return None
-        before = {name: self.at(name) for name in places}
+        self._moved = moved
+        self._before = {name: self.at(name) for name in places}
         self._put(places)
-        numbers = np.array(moved, np.int64)
-        weigh_move(numbers, self._edges, self._grids, self._mesh, self._rows, self.least, few, self._change)
-        touched = int(self._change.found[1])
-        edges = self._change.edges[:touched]
-        return Move(
-            numbers=numbers, edges=edges, takes=self._change.takes[:touched], took=self.takes[edges], before=before
+        return weigh_move(
+            moved, self._edges, self._grids, self._mesh, self._rows, Cycles(self.least, self.takes), few, self._change
         )
 
-    def keep(self, move: "Move") -> None:
+    def keep(self) -> None:
         """Keep the ops where the last move has put them."""
-        keep_move(move.numbers, self._change, self._rows, self.takes)
+        keep_move(self._moved, self._change, self._rows, self.takes)
 
-    def take_back(self, move: "Move") -> None:
+    def take_back(self) -> None:
         """Put the ops back to where they were before the last move."""
-        self._put(move.before)
-        take_back(move.numbers, self._change)
+        self._put(self._before)
+        take_back(self._moved, self._change)
 
     def relieve(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
         """Move ops to `places`, and transpose the grids of those in `transposed`, if links and ports are busy for less
         by it, the busiest above all (`relieve_ways`), and return whether they are. `takes` is not updated."""
-        moved = sorted({number for name in places for number in self.near.get(name, ())})
-        if not moved:
+        moved = self._edges_of(places)
+        if not len(moved):
             return False
         before = {name: self.at(name) for name in places}
         turned = [name for name in places if name in transposed]
         self._put(places)
         self._turn(turned)
-        numbers = np.array(moved, np.int64)
-        if relieve_ways(numbers, self._edges, self._grids, self._mesh, self._rows, self._change):
+        if relieve_ways(moved, self._edges, self._grids, self._mesh, self._rows, self._change):
             return True
         self._put(before)
         self._turn(turned)
@@ -170,21 +178,6 @@ class MovingPaths:
         """Write into `durations` the durations of the transfer tasks that the last move touches, before it is kept or
         taken back."""
         time_move(steps, self._edges, self._grids, self._rows, self._change, durations)
-
-
-class Move:
-    """A move that was weighed: the edges that it touches, with their new and their old cycles."""
-
-    __slots__ = ("before", "edges", "numbers", "takes", "took")
-
-    def __init__(
-        self, numbers: Ints, edges: Ints, takes: Floats, took: Floats, before: Mapping[str, tuple[int, int]]
-    ) -> None:
-        self.numbers = numbers
-        self.edges = edges
-        self.takes = takes
-        self.took = took
-        self.before = before
 
 
 def bytes_over_links(rates: Rates) -> Rates:

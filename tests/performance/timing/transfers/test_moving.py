@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from math import fsum
 from pathlib import Path
 
 import numpy as np
@@ -69,21 +70,22 @@ def test_after_every_move_paths_are_those_of_ops_that_stand_there(name):
             for size in [ops[item].blocking.grid_size]
         }
         before = moving.busy.copy(), moving.takes.copy(), {item: moving.at(item) for item in ops}
-        move = moving.weigh(places, 0.0)
-        assert move is not None
+        change = moving.weigh(places, 0.0)
+        assert change is not None
         durations = np.full(STEPS * len(edges), -1)
         moving.time(steps, durations)
         if draw.random() < 0.5:
-            moving.take_back(move)
+            moving.take_back()
             assert (moving.busy == before[0]).all()
             assert (moving.takes == before[1]).all()
             assert {item: moving.at(item) for item in ops} == before[2]
             check(moving, ops, netlist.queues, edges, chip, rates)
             continue
-        moving.keep(move)
+        moving.keep()
+        assert change == fsum([*moving.takes.tolist(), *(-before[1]).tolist()])
         ops |= {item: evolve(ops[item], grid_loc=at) for item, at in places.items()}
         found = check(moving, ops, netlist.queues, edges, chip, rates)
-        for edge in map(int, move.edges):
+        for edge in sorted({place // STEPS for place in np.flatnonzero(durations != -1).tolist()}):
             one = edges[edge]
             if one.operand >= 0 and one.memory == "none":
                 a, b = ops[one.source].grid_loc, ops[one.target].grid_loc
