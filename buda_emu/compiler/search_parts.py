@@ -42,7 +42,7 @@ class Part:
     REGIONS: Final = "regions"
     """Moves that exchange all ops within two rectangles."""
     TURNS: Final = "turns"
-    """Grids turned by a quarter where a link limits an epoch (`wiring.rewire_and_transpose`)."""
+    """Grids turned by a quarter where a link limits an epoch (`wiring.KindsOfMoves.turns`)."""
     WIDER_OPS: Final = "wider ops"
     """More cores for the ops of a single input that gain most (`pack.widen_ops`)."""
     RESIZING: Final = "resizing"

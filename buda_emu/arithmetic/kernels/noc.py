@@ -377,9 +377,10 @@ def relieve_ways(moved: Ints, edges: Edges, grids: Grids, mesh: Mesh, rows: tupl
     count = 0
     for number in range(ways):
         way = change.ways[number]
-        if change.cycles[way] != 0.0:
-            count = _add_exactly(_fourth_power(busy[way]), change.partials, count)
-            after = max(busy[way] + change.cycles[way], 0.0)
+        added = float(change.cycles[way])
+        if added != 0.0:
+            count = _add_exactly(_fourth_power(float(busy[way])), change.partials, count)
+            after = max(float(busy[way]) + added, 0.0)
             count = _add_exactly(-_fourth_power(after), change.partials, count)
         change.counts[way] = 0
         change.cycles[way] = 0.0

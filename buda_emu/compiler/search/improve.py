@@ -16,6 +16,7 @@ from buda_emu.compiler.search.wiring import (
     PATIENCE,
     KindsOfMoves,
     MovedOps,
+    MoveLimits,
     TimedWires,
     Wires,
     WiresOfOne,
@@ -23,7 +24,6 @@ from buda_emu.compiler.search.wiring import (
     grid_orders,
     limit_to_streams,
     rewire,
-    rewire_and_transpose,
 )
 from buda_emu.compiler.search_parts import Part, Parts
 from buda_emu.compiler.search_record import SearchRecord
@@ -400,14 +400,10 @@ class _Epoch:
         timed = alone and self.budget.timed
         kinds = self._kinds_of_moves(regions=timed)
         grid = part.target.arch.grid
-        tries = self.budget.moves
-        patience = PATIENCE
-        enough = 0.0
         if alone:
-            tries = 2 * tries
-            patience = 3 * patience
+            limits = MoveLimits(2 * self.budget.moves, patience=3 * PATIENCE)
         else:
-            enough = _link_limit(before, chip)
+            limits = MoveLimits(self.budget.moves, _link_limit(before, chip))
 
         def mover() -> Mover:
             """Return what moves the ops of a chip, judged by the wires of the epoch."""
@@ -418,33 +414,31 @@ class _Epoch:
                 wires = WiresOfOne(before.netlist, before.edges, chip)
             else:
                 wires = Wires(before.netlist, before.edges, chip)
-            return partial(rewire, wires=wires, grid=grid, enough=enough, tries=tries, patience=patience, kinds=kinds)
+            return partial(rewire, wires=wires, grid=grid, limits=limits, kinds=kinds)
 
-        moved = self._move_ops(decisions, before, (Part.WIRES, alone, timed), tries, mover)
+        moved = self._move_ops(decisions, before, (Part.WIRES, alone, timed), limits.tries, mover)
         best, evaluation = self._keep_if_quicker(decisions, moved, part, before, Part.WIRES)
         if alone:
             return best, evaluation
-        return self._transpose(best, part, evaluation)
+        return self._turn_grids(best, part, evaluation)
 
-    def _transpose(
+    def _turn_grids(
         self, decisions: Decisions, part: Placement, before: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
-        them quicker than `before`, the evaluation of the placement `part`."""
-        grid = part.target.arch.grid
+        """Move ops and transpose their grids where a link limits the epoch, and return the changed decisions if the
+        model finds them quicker than `before`, the evaluation of the placement `part`."""
         if before.bottleneck != "link" or Part.TURNS in self.without:
             return decisions, before
         chip = part.target.chip
-        enough = _link_limit(before, chip)
-        tries = self.budget.moves
-        kinds = self._kinds_of_moves(regions=False)
+        limits = MoveLimits(self.budget.moves, _link_limit(before, chip))
+        kinds = replace(self._kinds_of_moves(regions=False), turns=True)
 
         def mover() -> Mover:
             """Return what moves and turns the ops of a chip."""
             wires = Wires(before.netlist, before.edges, chip)
-            return partial(rewire_and_transpose, wires=wires, grid=grid, enough=enough, tries=tries, kinds=kinds)
+            return partial(rewire, wires=wires, grid=part.target.arch.grid, limits=limits, kinds=kinds)
 
-        moved = self._move_ops(decisions, before, (Part.TURNS,), tries, mover)
+        moved = self._move_ops(decisions, before, (Part.TURNS,), limits.tries, mover)
         return self._keep_if_quicker(decisions, moved, part, before, Part.TURNS)
 
     def _anneal(

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,9 +145,10 @@ class WiresOfOne:
         """Return whether to keep a move after which all transfers take `change` cycles more."""
         return change < -LEAST
 
-    def try_move(self, places: Mapping[str, tuple[int, int]]) -> bool:
-        """Move ops if all transfers together take less time by it, and return whether they do."""
-        change = self.paths.weigh(places, LEAST)
+    def try_move(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
+        """Move ops, and transpose the op `turned`, if all transfers together take less time by it, and return whether
+        they do."""
+        change = self.paths.weigh(places, LEAST, turned)
         if change is None:
             return False
         if not self._gains(change):
@@ -224,10 +225,10 @@ class Wires:
         """Return the bytes over the fullest link."""
         return float(self.paths.busy.max(initial=0.0))
 
-    def try_move(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
-        """Move ops to new places, and transpose those in `transposed`, if the links' loads get better by it, and return
+    def try_move(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
+        """Move ops to new places, and transpose the op `turned`, if the links' loads get better by it, and return
         whether they do."""
-        if not self.paths.relieve(places, transposed):
+        if not self.paths.relieve(places, turned):
             return False
         self.fullest = self._find_fullest()
         return True
@@ -235,15 +236,25 @@ class Wires:
 
 @dataclass(frozen=True, slots=True)
 class KindsOfMoves:
-    """The kinds of moves that are drawn beside that of one op to free cores: `exchanges` of two ops of one size, and
-    exchanges of all ops in two `regions`."""
+    """The kinds of moves that are drawn beside that of one op to free cores: `exchanges` of two ops of one size,
+    exchanges of all ops in two `regions`, and `turns`, after which a grid is transposed. All that a column of cores
+    takes in comes down one link, while a row takes it in over one link for each core."""
 
     exchanges: bool = True
     regions: bool = False
+    turns: bool = False
 
 
-WITHOUT_REGIONS = KindsOfMoves()
-WITH_REGIONS = KindsOfMoves(regions=True)
+NO_REGIONS: Final = KindsOfMoves()
+
+
+class MoveLimits(NamedTuple):
+    """The end of a search for places: when the fullest link carries no more than `enough` bytes, after `tries` moves,
+    or after `patience` in a row that gained nothing."""
+
+    tries: int
+    enough: float = 0.0
+    patience: int = PATIENCE
 
 
 class MovedOps(NamedTuple):
@@ -257,58 +268,29 @@ def rewire(
     decisions: Mapping[str, PlacementDecision],
     wires: Wires | WiresOfOne,
     grid: tuple[int, int],
-    enough: float,
-    tries: int,
-    patience: int = PATIENCE,
-    *,
-    kinds: KindsOfMoves = WITHOUT_REGIONS,
+    limits: MoveLimits,
+    kinds: KindsOfMoves = NO_REGIONS,
 ) -> MovedOps:
-    """Return the decisions of one chip's ops with places that load the links less. Ends when the fullest link carries
-    no more than `enough` bytes, after `tries` moves, or after `patience` in a row that gained nothing. Moves are of the
-    `kinds`."""
-    positions = _Positions(decisions, grid, kinds)
-
-    def try_random_move(_number: int, draw: random.Random) -> bool:
-        """Draw a move of ops within their regions; take it and return True if the wires accept it."""
-        change = positions.draw_move(draw)
-        if not change or not wires.try_move(change):
-            return False
-        positions.take(change)
-        return True
-
-    tried = _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, patience)
-    moved = {name: replace(decision, at=positions.places[name]) for name, decision in decisions.items()}
-    return MovedOps(moved, tried)
-
-
-def rewire_and_transpose(
-    decisions: Mapping[str, PlacementDecision],
-    wires: Wires,
-    grid: tuple[int, int],
-    enough: float,
-    tries: int,
-    kinds: KindsOfMoves = WITHOUT_REGIONS,
-) -> MovedOps:
-    """Return the decisions as `rewire` does, with grids that may be transposed, too: all that a column of cores takes
-    in comes down one link, while a row takes it in over one link for each core."""
+    """Return the decisions of one chip's ops with places that load the links less. Moves are of the `kinds`, and drawn
+    within `limits`."""
     positions = _Positions(decisions, grid, kinds)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
-        """Draw a turn of an op's grid at odd numbers if the drawn op can turn, or else a move; take it and return True
-        if the wires accept it."""
-        name = ""
-        if number % 2:
-            name = positions.draw_op_to_turn(draw)
-        if name:
-            change = positions.draw_turn(draw, name)
+        """Draw a move of ops; take it and return True if the wires accept it. Of odd numbers it turns an op's grid if
+        such moves are drawn and the drawn op can turn."""
+        turned = ""
+        if kinds.turns and number % 2:
+            turned = positions.draw_op_to_turn(draw)
+        if turned:
+            change = positions.draw_turn(draw, turned)
         else:
             change = positions.draw_move(draw)
-        if not change or not wires.try_move(change, {name}):
+        if not change or not wires.try_move(change, turned):
             return False
-        positions.take(change, name)
+        positions.take(change, turned)
         return True
 
-    tried = _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
+    tried = _run_moves(try_random_move, wires, random.Random(len(decisions)), limits)
     moved = {
         name: replace(
             decision,
@@ -324,22 +306,19 @@ def _run_moves(
     try_random_move: Callable[[int, random.Random], bool],
     wires: Wires | WiresOfOne,
     draw: random.Random,
-    enough: float,
-    tries: int,
-    patience: int,
+    limits: MoveLimits,
 ) -> int:
-    """Draw up to `tries` moves by number until the fullest link carries no more than `enough` bytes, or `patience`
-    moves in a row have gained nothing. `try_random_move` returns whether a move was made. Returns the number of moves
-    that were drawn."""
+    """Draw moves by number within `limits`, and return how many were drawn. `try_random_move` returns whether a move
+    was made."""
     stale = 0
-    for number in range(tries):
-        if wires.fullest <= enough or stale > patience:
+    for number in range(limits.tries):
+        if wires.fullest <= limits.enough or stale > limits.patience:
             return number
         if try_random_move(number, draw):
             stale = 0
         else:
             stale = stale + 1
-    return tries
+    return limits.tries
 
 
 def anneal(
@@ -347,7 +326,7 @@ def anneal(
     wires: TimedWires,
     grid: tuple[int, int],
     tries: int,
-    kinds: KindsOfMoves = WITH_REGIONS,
+    kinds: KindsOfMoves,
 ) -> MovedOps:
     """Return the decisions of an epoch of a single input with the best places that were seen in `tries` moves. At first
     a move that takes a little longer is made, too, later less and less so, so that ops leave places that no single move

@@ -18,13 +18,14 @@ from buda_emu.compiler.search.pack import pack_on_chip
 from buda_emu.compiler.search.schedule_changes import resize_ops
 from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.search.wiring import (
+    KindsOfMoves,
+    MoveLimits,
     TimedWires,
     Wires,
     WiresOfOne,
     anneal,
     exchange_regions,
     rewire,
-    rewire_and_transpose,
 )
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.sourced import evolve
@@ -32,6 +33,7 @@ from buda_emu.performance.timing.transfers.noc import loads, paths
 from buda_emu.spec.devices import device
 
 SHAPE = (1, 2, 3)
+REGIONS = KindsOfMoves(regions=True)
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatc
     monkeypatch.setattr(wiring, "HEAT", 0.0)  # the last places are the best
     tiles, target, decisions = criss_cross
     report, timed = of_one(decisions, tiles, target)
-    found = anneal(decisions, timed, (10, 12), 400).decisions
+    found = anneal(decisions, timed, (10, 12), 400, REGIONS).decisions
     after, _ = of_one(found, tiles, target)
     said = timed.makespan(timed.durations)
     assert abs(after.timing.total - said) <= 270
@@ -82,10 +84,10 @@ def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatc
 
 def test_the_best_places_are_those_found_and_not_the_last_ones(criss_cross, monkeypatch):
     tiles, target, decisions = criss_cross
-    good = anneal(decisions, of_one(decisions, tiles, target)[1], (10, 12), 1000).decisions
+    good = anneal(decisions, of_one(decisions, tiles, target)[1], (10, 12), 1000, REGIONS).decisions
     report, timed = of_one(good, tiles, target)
     monkeypatch.setattr(wiring, "HEAT", 100.0)  # nearly every move is kept
-    after, _ = of_one(anneal(good, timed, (10, 12), 100).decisions, tiles, target)
+    after, _ = of_one(anneal(good, timed, (10, 12), 100, REGIONS).decisions, tiles, target)
     assert after.timing.total <= report.timing.total + 270 < timed.now
 
 
@@ -132,13 +134,13 @@ def bytes_over(netlist, edges, chip):
     return total
 
 
-def moved_netlist(netlist, places, transposed=()):
-    """The netlist with ops at other places, some of them transposed."""
+def moved_netlist(netlist, places, turned):
+    """The netlist with ops at other places, one of them transposed."""
     graphs = {
         name: evolve(
             graph,
             ops=tuple(
-                evolve(op, grid_loc=places[op.name], grid_transpose=op.grid_transpose != (op.name in transposed))
+                evolve(op, grid_loc=places[op.name], grid_transpose=op.grid_transpose != (op.name == turned))
                 for op in graph.ops
             ),
         )
@@ -157,7 +159,7 @@ def test_wires_take_those_moves_that_the_links_of_all_paths_gain_by(epoch):
     taken = 0
     for _ in range(300):
         name = draw.choice(sorted(decisions))
-        turned = {name} if draw.random() < 0.3 else set()
+        turned = name if draw.random() < 0.3 else ""
         wished = {**places, name: (draw.randrange(8), draw.randrange(9))}
         after = moved_netlist(netlist, wished, turned)
         before_loads, loads_after = (bytes_over(other, edges, chip) for other in (netlist, after))
@@ -209,7 +211,7 @@ def as_the_paths_say(way, edge, edges, wires):
 def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):
     decisions, wires = spots_and_wires
     before = wires.fullest
-    found = rewire(decisions, wires, (10, 12), 0.0, 400).decisions
+    found = rewire(decisions, wires, (10, 12), MoveLimits(400)).decisions
     assert wires.fullest < before
     cores = np.zeros((10, 12), int)
     for name, decision in found.items():
@@ -233,9 +235,9 @@ def test_a_column_that_takes_much_in_is_turned_and_loads_are_those_of_the_turned
     ]
     decisions = pack_on_chip(table, [0, 1], [[choice] for choice in chosen], 0, 0, grid_transpose=False)
     before = wires_of(decisions, tiles, target)
-    plain = rewire(decisions, wires_of(decisions, tiles, target), (10, 12), 0.0, 600).decisions
+    plain = rewire(decisions, wires_of(decisions, tiles, target), (10, 12), MoveLimits(600)).decisions
     wires = wires_of(decisions, tiles, target)
-    found = rewire_and_transpose(decisions, wires, (10, 12), 0.0, 600).decisions
+    found = rewire(decisions, wires, (10, 12), MoveLimits(600), KindsOfMoves(turns=True)).decisions
     assert any(decision.grid_transpose for decision in found.values())
     after = wires_of(found, tiles, target)
     assert after.fullest == wires.fullest

@@ -1,7 +1,7 @@
 """Paths of an epoch's transfers while ops are moved, as arrays. A kernel recomputes the edges of an op that moves. The
 results equal those of `noc.path` for ops at the same places."""
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf
@@ -65,6 +65,7 @@ class MovingPaths:
         self.near = {name: _ints(numbers) for name, numbers in near.items()}
         self._moved = _ints(())
         self._before: dict[str, tuple[int, int]] = {}
+        self._turned = ""
         width, height = chip.noc_grid
         builder = _EdgeArrays(ops, queues, chip, self.number)
         self._edges = builder.edges(edges)
@@ -112,12 +113,15 @@ class MovingPaths:
         number = self.number[name]
         return int(self._grids.top[number]), int(self._grids.left[number])
 
-    def _put(self, places: Mapping[str, tuple[int, int]]) -> None:
-        """Note other rows and columns at which ops' grids begin; paths are not updated."""
+    def _put(self, places: Mapping[str, tuple[int, int]], turned: str) -> None:
+        """Note other rows and columns at which ops' grids begin, and that the grid of the op `turned`, "" for none, is
+        transposed, or no longer; paths are not updated."""
         for name, (top, left) in places.items():
             number = self.number[name]
             self._grids.top[number] = top
             self._grids.left[number] = left
+        if turned:
+            self._grids.transposed[self.number[turned]] ^= 1
 
     def _edges_of(self, names: Collection[str]) -> Ints:
         """Return the edges at an end of which one of these ops is, ascending."""
@@ -126,19 +130,25 @@ class MovingPaths:
             return edges[0]
         return _ints(sorted(set(chain.from_iterable(numbers.tolist() for numbers in edges))))
 
-    def weigh(self, places: Mapping[str, tuple[int, int]], few: float) -> float | None:
-        """Move ops to `places` and return how many more cycles all edges take then, None if no edge is touched. Links
-        whose load changes by at most `few` cycles are left as they are. Ops must stand on cores of the chip. Call
-        `keep` or `take_back` before anything else."""
-        moved = self._edges_of(places)
+    def _move(self, places: Mapping[str, tuple[int, int]], turned: str) -> Ints:
+        """Move ops, turn one of them unless `turned` is "", and return the edges that have other paths then; nothing is
+        moved where there are none."""
+        self._moved = self._edges_of(places)
+        if len(self._moved):
+            self._before = {name: self.at(name) for name in places}
+            self._turned = turned
+            self._put(places, turned)
+        return self._moved
+
+    def weigh(self, places: Mapping[str, tuple[int, int]], few: float, turned: str = "") -> float | None:
+        """Move ops to `places`, transpose the grid of the op `turned`, and return how many more cycles all edges take
+        then, None if no edge is touched. Links whose load changes by at most `few` cycles are left as they are. Ops
+        must stand on cores of the chip. Call `keep` or `take_back` before anything else."""
+        moved = self._move(places, turned)
         if not len(moved):
             return None
-        self._moved = moved
-        self._before = {name: self.at(name) for name in places}
-        self._put(places)
-        return weigh_move(
-            moved, self._edges, self._grids, self._mesh, self._rows, Cycles(self.least, self.takes), few, self._change
-        )
+        cycles = Cycles(self.least, self.takes)
+        return weigh_move(moved, self._edges, self._grids, self._mesh, self._rows, cycles, few, self._change)
 
     def keep(self) -> None:
         """Keep the ops where the last move has put them."""
@@ -146,29 +156,19 @@ class MovingPaths:
 
     def take_back(self) -> None:
         """Put the ops back to where they were before the last move."""
-        self._put(self._before)
+        self._put(self._before, self._turned)
         take_back(self._moved, self._change)
 
-    def relieve(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
-        """Move ops to `places`, and transpose the grids of those in `transposed`, if links and ports are busy for less
-        by it, the busiest above all (`relieve_ways`), and return whether they are. `takes` is not updated."""
-        moved = self._edges_of(places)
+    def relieve(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
+        """Move ops to `places`, and transpose the grid of the op `turned`, if links and ports are busy for less by it,
+        the busiest above all (`relieve_ways`), and return whether they are. `takes` is not updated."""
+        moved = self._move(places, turned)
         if not len(moved):
             return False
-        before = {name: self.at(name) for name in places}
-        turned = [name for name in places if name in transposed]
-        self._put(places)
-        self._turn(turned)
         if relieve_ways(moved, self._edges, self._grids, self._mesh, self._rows, self._change):
             return True
-        self._put(before)
-        self._turn(turned)
+        self._put(self._before, self._turned)
         return False
-
-    def _turn(self, names: Iterable[str]) -> None:
-        """Note that the grids of ops are transposed, or no longer; paths are not updated."""
-        for name in names:
-            self._grids.transposed[self.number[name]] ^= 1
 
     def is_transposed(self, name: str) -> bool:
         """Return whether the grid of an op is transposed."""

@@ -70,7 +70,8 @@ def test_after_every_move_paths_are_those_of_ops_that_stand_there(name):
             for size in [ops[item].blocking.grid_size]
         }
         before = moving.busy.copy(), moving.takes.copy(), {item: moving.at(item) for item in ops}
-        change = moving.weigh(places, 0.0)
+        turned = draw.choice(["", chosen[0]])
+        change = moving.weigh(places, 0.0, turned)
         assert change is not None
         durations = np.full(STEPS * len(edges), -1)
         moving.time(steps, durations)
@@ -83,7 +84,10 @@ def test_after_every_move_paths_are_those_of_ops_that_stand_there(name):
             continue
         moving.keep()
         assert change == fsum([*moving.takes.tolist(), *(-before[1]).tolist()])
-        ops |= {item: evolve(ops[item], grid_loc=at) for item, at in places.items()}
+        ops |= {
+            item: evolve(ops[item], grid_loc=at, grid_transpose=ops[item].grid_transpose != (item == turned))
+            for item, at in places.items()
+        }
         found = check(moving, ops, netlist.queues, edges, chip, rates)
         for edge in sorted({place // STEPS for place in np.flatnonzero(durations != -1).tolist()}):
             one = edges[edge]
