@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, product
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import Use as TileUse
 from buda_emu.compiler.place.blocks import size_of_tile
@@ -14,6 +17,8 @@ from buda_emu.compiler.place.cost import op_cycles, shape_behind, speeds, transf
 from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
+Number = TypeVar("Number", float, NDArray[np.float64])
+"""A number, or one for each price of a core (`search/single_input.py`)."""
 Readers = dict[str, list[PlacedOp]]
 """The ops that read each tensor, in order."""
 
@@ -176,7 +181,7 @@ def _producers(placement: Placement, ops: Mapping[str, _OpTimes], placed: Placed
             yield ops[use.source]
 
 
-def share_to_wait_for(parts: Any, source_parts: Any, maximum: Callable[[Any, float], Any]) -> Any:
+def share_to_wait_for(parts: Number, source_parts: Number, maximum: Callable[[Number, float], Number]) -> Number:
     """Return the share of a producer's time after its first part that has to pass before its reader can begin its first
     part: (1/p - 1/q) / (1 - 1/q), where the reader has p parts and the producer q. `maximum` is `max`, or that of
     arrays."""

@@ -324,10 +324,6 @@ def _least_room(pipeline: Pipeline, edge: Edge, unlimited: set[Edge]) -> int:
     return low
 
 
-_ROUNDS = 4
-"""Number of passes over all joins, since enlarging one buffer may make another one too small."""
-
-
 def enlarge_operand_buffers(placement: Placement) -> None:
     """Enlarge the operand buffers of every graph as far as short branches need it. Where L1 is full, an operand that
     would hang goes through DRAM, and one that would only wait stays as it is."""
@@ -344,13 +340,12 @@ def enlarge_operand_buffers(placement: Placement) -> None:
 def _enlarge_pipeline(placement: Placement, memory: Memory, pipeline: Pipeline) -> None:
     """Enlarge the operand buffers of the ops of one graph."""
     refused: set[Edge] = set()
-    for _ in range(_ROUNDS):
-        shortages = [lack for lack in find_shortages(pipeline) if lack.hangs or lack.edge not in refused]
+    # Enlarging one buffer may make another one too small. This ends, as a buffer holds all slices at most, and an
+    # operand for which L1 has no room is enlarged no more.
+    while shortages := [lack for lack in find_shortages(pipeline) if lack.hangs or lack.edge not in refused]:
         for lack in shortages:
             if not _enlarge(placement, memory, pipeline, lack):
                 refused.add(lack.edge)
-        if not shortages:
-            break
     while stalls := find_stalls(pipeline):
         for lack in stalls:
             _enlarge(placement, memory, pipeline, lack)

@@ -196,19 +196,12 @@ def reslice_picker(
     slices its readers put together; `suits` tells whether the readers have room when these come in a number of parts.
     The picker's new tiles and words are added to `constants`.
     """
-    table: PickTable = op.attrs["table"]
     limit = target.arch.grid[0]
     options = sorted(
         _possible_slices(op, together), key=lambda option: (-_cores(op, option, limit), option.wide, option.count)
     )
     alike = [option.together == 1 or suits(option.count) for option in options]
-    for slices in (*compress(options, alike), *compress(options, map(not_, alike))):
-        rows = _cores(op, slices, limit)
-        draft = _draft_picker(op, table, slices, rows)
-        other: PickTable = draft.attrs["table"]
-        if other.fits(WorkDivision(rows)) and has_room(target, draft):
-            return replace_table(constants, draft, other, WorkDivision(rows)), slices
-    return None
+    return _first_with_room(constants, target, op, (*compress(options, alike), *compress(options, map(not_, alike))))
 
 
 def gather_picker(
@@ -218,17 +211,25 @@ def gather_picker(
     slices as `rows_wanted` rows of cores need, or with the most rows. None where no more rows are possible or none has
     room. The new tiles and words are added to `constants`."""
     limit = target.arch.grid[0]
+    present = _cores(op, Slices(1), limit)
     options = [Slices(count, gathered=True) for count in divisors(op.shape[0])[1:]]
     options.sort(key=lambda option: (-min(_cores(op, option, limit), rows_wanted), option.count))
-    table: PickTable = op.attrs["table"]
+    return _first_with_room(
+        constants, target, op, [option for option in options if _cores(op, option, limit) > present]
+    )
+
+
+def _first_with_room(
+    constants: dict[str, Constant], target: Target, op: TileOp, options: Sequence[Slices]
+) -> tuple[TileOp, Slices] | None:
+    """Return a picker in the first of several other slices for which there is room, and these slices; None where there
+    are none. The new tiles and words are added to `constants`."""
     for slices in options:
-        rows = _cores(op, slices, limit)
-        if rows <= _cores(op, Slices(1), limit):
-            continue
-        draft = _draft_picker(op, table, slices, rows)
-        other: PickTable = draft.attrs["table"]
-        if other.fits(WorkDivision(rows)) and has_room(target, draft):
-            return replace_table(constants, draft, other, WorkDivision(rows)), slices
+        rows = _cores(op, slices, target.arch.grid[0])
+        draft = _draft_picker(op, op.attrs["table"], slices, rows)
+        table: PickTable = draft.attrs["table"]
+        if table.fits(WorkDivision(rows)) and has_room(target, draft):
+            return replace_table(constants, draft, table, WorkDivision(rows)), slices
     return None
 
 

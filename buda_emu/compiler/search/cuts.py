@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.search.candidate_table import LEVELS, STEP, CandidateTable
+from buda_emu.compiler.search.candidate_table import LEVELS, NEVER, STEP, CandidateTable
 from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.performance.timing.transfers.loading import load_cycles
@@ -124,7 +124,7 @@ def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[
         chip_end = np.minimum(chip_end, count)
         # One op may take all cores, more than `full` of them.
         fills_chip = (chip_end == np.arange(count + 1)) & (
-            np.append(table.need[level], 1 << 20) <= prod(table.target.arch.grid)
+            np.append(table.need[level], NEVER) <= prod(table.target.arch.grid)
         )
         chip_end = np.where(fills_chip, table.whole[np.minimum(np.arange(count + 1) + 1, count)], chip_end)
         pipeline_end = chip_end

@@ -12,8 +12,6 @@ from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.support.errors import UnsupportedError
 
-REFUSALS = 12
-"""Number of larger grids that may find no room before no more are tried."""
 TRIES = 8
 """Number of shapes of an op that are tried, from the fewest cores on."""
 
@@ -183,10 +181,7 @@ def _widen_on_chip(table: CandidateTable, decisions: Mapping[int, PlacementDecis
     free = prod(table.target.arch.grid) - sum(choice.cores for choice in chosen.values())
     refused: set[tuple[int, int]] = set()
     result: dict[str, PlacementDecision] = {}
-    while len(refused) < REFUSALS:
-        steps = [*_larger_choices(table, chosen, free, refused)]
-        if not steps:
-            break
+    while steps := [*_larger_choices(table, chosen, free, refused)]:
         _, number, larger = max(steps, key=lambda step: (step[0], -step[1]))
         wished = {**chosen, number: larger}
         shapes = [[shape] for shape in wished.values()]

@@ -233,8 +233,6 @@ def _sum_between(cycles: Mapping[int, float], start: int, stop: int) -> float:
 REFINED = 2
 """Number of starts found for a single input that are refined, for each program: the two best whose epochs end elsewhere
 (docs/compile/placing.md, "The search", step 9)."""
-ROUNDS = 6
-"""Most rounds of moves and corrections."""
 LEAST_SHARE_GAINED = 0.0005
 """Share of an input's cycles that a round has to gain for another one to be tried."""
 
@@ -271,7 +269,7 @@ def _refine_single_input(table: CandidateTable, objective: Objective, context: S
     ranked = rank_epochs(results, context, REFINED)
     if len(ranked) > 1 and Part.NEXT_START in without:
         ranked = ranked[:1]
-    ended = [_refine_repeatedly(candidate, context, 1) for candidate in ranked]
+    ended = [_refine_repeatedly(candidate, context, once=True) for candidate in ranked]
     return _refine_repeatedly(combine_epochs([*results, *ended], context), context)
 
 
@@ -300,16 +298,17 @@ def _quicker(best: SearchResult, other: SearchResult, part: str) -> SearchResult
     return best
 
 
-def _refine_repeatedly(result: SearchResult, context: SearchContext, rounds: int = ROUNDS) -> SearchResult:
+def _refine_repeatedly(result: SearchResult, context: SearchContext, *, once: bool = False) -> SearchResult:
     """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
-    at most `rounds` times and within the bound of work."""
+    unless it is to be done `once`, within the bound of work."""
     only: frozenset[int] | None = None
-    for number in range(rounds):
+    is_repeated = False
+    while True:
         table = result.table
         decisions = result.decisions
         if table is None or decisions is None or result.objective.record.stop_modelling():
             break
-        if number and Part.MORE_ROUNDS in result.objective.without:
+        if is_repeated and Part.MORE_ROUNDS in result.objective.without:
             break
         after = try_start(
             context,
@@ -320,11 +319,12 @@ def _refine_repeatedly(result: SearchResult, context: SearchContext, rounds: int
         )
         before = result
         result = combine_epochs([result, after], context)
-        if number and result is not before:
+        if is_repeated and result is not before:
             result.objective.record.gained.add(Part.MORE_ROUNDS)
         only = quicker_epochs(before, result)
-        if result.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
+        if once or result.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
             break
+        is_repeated = True
     return result
 
 

@@ -20,8 +20,6 @@ from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_
 from buda_emu.performance.timing.transfers.rates import speed
 
 Ints = NDArray[np.int64]
-STEPS = 24
-"""Most ops that are divided differently in one pass."""
 LIGHT = 6_000
 """Cycles within which a core may read an operand of which it reads more than before."""
 LEAST_GAIN = 100.0
@@ -79,7 +77,7 @@ def resize_ops(
     room = prod(table.target.arch.grid)
     durations = tasks.durations
     best = float(report.timing.run.timing.makespan)
-    for _ in range(STEPS):
+    while True:
         free = room - sum(choice.cores for choice in chosen.values())
         best_step: _Resizing | None = None
         for name, new in _other_sizes(table, chosen, free):
