@@ -261,21 +261,23 @@ def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int
 def _add_exactly(term: float, partials: Floats, count: int) -> int:
     """Add a term to the sum of the first `count` partials, without rounding, and return how many there are then: the
     last one has the sign of the sum, as in `math.fsum` (Shewchuk 1997)."""
-    kept = 0
+    filled = 0
     for place in range(count):
-        other = float(partials[place])
-        if abs(term) < abs(other):
-            term, other = other, term
-        high = term + other
-        low = other - (high - term)
+        partial = float(partials[place])
+        if abs(term) < abs(partial):
+            larger = partial
+            partial = term
+            term = larger
+        high = term + partial
+        low = partial - (high - term)
         if low != 0.0:
-            partials[kept] = low
-            kept += 1
+            partials[filled] = low
+            filled += 1
         term = high
     if term != 0.0:
-        partials[kept] = term
-        kept += 1
-    return kept
+        partials[filled] = term
+        filled += 1
+    return filled
 
 
 @helper
@@ -283,16 +285,16 @@ def _rounded_sum(partials: Floats, count: int) -> float:
     """Return the sum of the first `count` partials, rounded once: to the nearest number, of two as near to the even
     one, as `math.fsum` does."""
     total = 0.0
-    rest = 0.0
+    low = 0.0
     place = count
-    while place > 0 and rest == 0.0:
+    while place > 0 and low == 0.0:
         place -= 1
         before = total
         total = before + partials[place]
-        rest = partials[place] - (total - before)
-    if place > 0 and (rest < 0.0) == (partials[place - 1] < 0.0):  # what follows decides where two are as near
-        farther = total + 2.0 * rest
-        if farther - total == 2.0 * rest:
+        low = partials[place] - (total - before)
+    if place > 0 and (low < 0.0) == (partials[place - 1] < 0.0):  # what follows decides where two are as near
+        farther = total + 2.0 * low
+        if farther - total == 2.0 * low:
             total = farther
     return total
 
