@@ -29,7 +29,8 @@ HOST_WINDOW = 0x20000000  # bytes of the host's memory for the outputs of a mode
 MIB = 1 << 20  # bytes
 SHARES = 16
 """Parts of a channel's capacity that are compared: a channel is fuller than another if its bytes fill more of these
-parts (docs/compile/placing.md, "Where queues lie")."""
+parts (docs/compile/placing.md, "Where queues lie"). Where bytes are compared exactly, small MobileNet takes 0.2 % more
+cycles."""
 LARGEST = 6
 """Number of queues that a refusal names."""
 Life = tuple[int, int] | None

@@ -23,7 +23,8 @@ Ints = NDArray[np.int64]
 LIGHT = 6_000
 """Cycles within which a core may read an operand of which it reads more than before."""
 LEAST_GAIN = 100.0
-"""Cycles that a change of an epoch is expected to save, at least, before it is modelled."""
+"""Cycles that a change of an epoch is expected to save, at least, before it is modelled. With 0, small GPT takes 0.24 %
+more cycles for a single input."""
 
 
 class _Tasks:
