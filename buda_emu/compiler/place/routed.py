@@ -16,7 +16,7 @@ import numpy as np
 from buda_emu.compiler.lower.tiles import divisors
 from buda_emu.compiler.place.blocks import Blocks, buffer_bytes, size_of_tile
 from buda_emu.compiler.place.candidates import picker_operands
-from buda_emu.compiler.place.cost import shape_behind, tiles_read
+from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.placement import Detour, PlacedOp, Placement
 from buda_emu.compiler.place.routable import (
     Pipes,
@@ -109,10 +109,9 @@ class Routing:
         use = reader.op.uses[edge.operand]
         if not any(tm[0] in ("hstack", "vstack") for tm in use.tms):
             return ""
-        behind = shape_behind(self.placement.tiles, use)
         held = buffered_slices(producer_blocks or producer.blocks)
         reader_view = view(reader.op, reader_blocks or reader.blocks, edge.operand)
-        return stack_problem(held, producer.op.shape[0], use.tms, behind, reader_view)
+        return stack_problem(producer.op.shape, held, use.tms, reader_view)
 
     def stack_otherwise(self, edge: Edge) -> None:
         """Give the producer another buffer or the reader other ublocks, or else send the operand through DRAM."""

@@ -21,8 +21,8 @@ FULL = 0.94
 """The share of a chip's cores that rectangles are expected to cover. Other shares are in `trials.SHARES`."""
 BACK = 12
 """Number of ops by which an epoch may end before the cores are used up, for a cut through less data. Without such ends
-MobileNet v3 takes 13 % more cycles (docs/compile/placing.md, "What each part gains"); with ends up to the first op small
-ResNet takes as many cycles, and its search 2.7 times as long."""
+MobileNet v3 takes 13 % more cycles (docs/compile/placing.md, "What each part gains"); with ends up to the first op
+small ResNet takes as many cycles, and its search 2.7 times as long."""
 
 
 def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:

@@ -82,9 +82,6 @@ class Budget:
 
 BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "training": Budget(200, 1)}
 """The budget of each effort (docs/compile/placing.md, "The search", steps 6, 8 and 11)."""
-QUICKER = 0.95
-"""The share of its pace at which an epoch is worth being packed with transposed grids (docs/compile/placing.md, "The
-search", step 7)."""
 PASSES = 3
 """Most passes that limit grids to those with enough streams, that give the ops of a single input other numbers of
 cores, and that move what they hold in L1 to other DRAM channels: each changes what the next one starts from
@@ -94,7 +91,7 @@ ANNEALED = 1000
 1.5 % of the cycles of a GPT-2 step (docs/compile/placing.md, "The search", step 11)."""
 ENOUGH = 0.8
 """Share of the bytes that a link can carry while the busiest op works. No op is moved where the fullest link carries no
-more."""
+more. With 1, a small BERT takes 0.29 % more cycles, and a CTC net of a convolution and two BiGRU layers 0.24 %."""
 
 
 @dataclass(slots=True)
@@ -254,7 +251,7 @@ class _Epoch:
         first = min(self.table.index[name] for name in epoch_decisions)
         ops = range(first, first + len(epoch_decisions))
         transposed, _ = pack(self.table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=True)
-        is_quicker = len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions)
+        is_quicker = len(transposed) == len(ops) and _pace(transposed) < _pace(epoch_decisions)
         if is_quicker and Part.TRANSPOSED_PACKING not in self.without:
             best, best_evaluation = self._try_decisions(
                 decisions, transposed, best, best_evaluation, Part.TRANSPOSED_PACKING
@@ -541,7 +538,7 @@ def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -
     )
     if len(transposed) > len(plain):
         return transposed
-    if len(transposed) == len(plain) == len(ops) and _pace(transposed) < QUICKER * _pace(plain):
+    if len(transposed) == len(plain) == len(ops) and _pace(transposed) < _pace(plain):
         return transposed
     return plain
 

@@ -17,8 +17,12 @@ NINE = (("hstack", 9),)
 @pytest.mark.parametrize(
     ("held", "reader", "problem"),
     [
-        (3, Blocks((7, 1), 1, (2, 2), (7, 1), 2, 6, 3), "do not fall"),  # 2 columns of a piece, u_kt 3
-        (3, Blocks((7, 1), 1, (2, 2), (7, 1), 2, 3, 6), "order"),  # pieces of 98 rows within ublocks of 6 columns
+        (3, Blocks((7, 1), 1, (2, 2), (7, 1), 2, 6, 3), "neither divides"),  # 2 columns of a piece, u_kt 3
+        (
+            3,
+            Blocks((7, 1), 1, (2, 2), (7, 1), 2, 3, 6),
+            "read row by row",
+        ),  # 98 rows within ublocks of 6 columns
         (3, Blocks((7, 1), 1, (2, 2), (7, 1), 2, 9, 2), ""),
         (9, Blocks((7, 1), 1, (2, 2), (7, 1), 2, 6, 3), ""),  # all that is stacked is there at once
         (1, Blocks((7, 1), 1, (2, 2), (7, 1), 2, 18, 1), ""),
@@ -26,7 +30,7 @@ NINE = (("hstack", 9),)
 )
 def test_a_stack_has_to_fall_on_the_blocks_of_a_product(held, reader, problem):
     op = TileOp("mm", "matmul", [Use("x", NINE), Use("w")], (1, 98, 2), inner=18)
-    said = stack_problem(held, 9, NINE, (1, 98, 18), view(op, reader, 0))
+    said = stack_problem((9, 98, 2), held, NINE, view(op, reader, 0))
     assert problem in said if problem else said == ""
 
 
@@ -54,7 +58,7 @@ def test_a_buffer_of_the_first_stack_is_not_one_of_both():
     tms = (("vstack", 2), ("hstack", 2))
     op = TileOp("mm", "matmul", [Use("w"), Use("x", tms)], (1, 2, 4), inner=12)
     wide = view(op, Blocks((1, 2), 1, (2, 2), (1, 1), 2, 2, 6), 1)
-    assert "wrong cores" in stack_problem(2, 4, tms, (1, 12, 4), wide)
+    assert "wrong cores" in stack_problem((4, 6, 2), 2, tms, wide)
 
 
 def test_a_core_feeds_each_core_that_reads_of_it_and_each_row_of_a_product():
@@ -104,7 +108,7 @@ class Edge(NamedTuple):
     def problem(self):
         """What is foreseen."""
         reader = view(self.read, self.read_as, self.operand)
-        return stack_problem(buffered_slices(self.made_as), self.made_as.t, self.tms, self.behind, reader)
+        return stack_problem(self.made.shape, buffered_slices(self.made_as), self.tms, reader)
 
 
 def random_edge(seed):

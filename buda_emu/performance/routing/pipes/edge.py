@@ -8,14 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
-from math import gcd
+from math import gcd, prod
 from typing import Final, Literal
 
 import numpy as np
 
 from buda_emu.netlist.model import Op, Pad, Tm
 from buda_emu.performance.routing.pipes.model import RefusedError
-from buda_emu.performance.routing.pipes.source_map import CORE, SourceMap, Tiles, cores, divides, places, within_bounds
+from buda_emu.performance.routing.pipes.source_map import (
+    CORE,
+    SourceMap,
+    StackFacts,
+    Tiles,
+    cores,
+    divides,
+    places,
+    within_bounds,
+)
 from buda_emu.spec.blocking import Blocking, Shape
 
 _HINT = "give the consumer other mblocks, ublocks or ublock_order, or the producer a buf_size_mb that holds all of t"
@@ -35,22 +44,26 @@ class Consumer:
 @dataclass(frozen=True, slots=True)
 class StackPhases:
     """The pieces of a stacked operand that its pipes serve one after the other: their number along [rows, columns],
-    `padding` of which hold nothing but padding."""
+    `padding` of which hold nothing but padding. `pieces` is how many come from different slices of t, before those
+    that the producer buffers together count as one."""
 
     factors: tuple[int, int]
     padding: tuple[int, int]
+    pieces: int
 
 
-def count_stack_phases(source: SourceMap, consumer: Consumer) -> StackPhases:
+def count_stack_phases(source: StackFacts, consumer: Consumer) -> StackPhases:
     """Return in how many phases the pieces of a stacked operand arrive. Needed where `source.needs_phases`: the
     producer's buffer holds some of the slices that a stack puts side by side, not all, so the pipes wait for the next
     ones. Raises RefusedError for an order or a cut that the device cannot follow."""
     _check_order(source)
-    factors, block = _pieces(source)
+    factors, block, first = _pieces(source)
+    pieces = prod(factors)
+    factors = _merge_pieces(source, factors, first)
     factors, block, padding = _add_padding(source, factors, block)
     _check_cuts(consumer, factors, block)
     _check_scan_order(source, consumer, factors, block)
-    return StackPhases((factors[0], factors[1]), (padding[0], padding[1]))
+    return StackPhases((factors[0], factors[1]), (padding[0], padding[1]), pieces)
 
 
 def _require(holds: bool, message: str, rule: str) -> None:
@@ -59,7 +72,7 @@ def _require(holds: bool, message: str, rule: str) -> None:
         raise RefusedError(rule, message, _HINT)
 
 
-def _check_order(source: SourceMap) -> None:
+def _check_order(source: StackFacts) -> None:
     """Raise RefusedError unless stacks stand at the end of the TMs, each direction once, with one pad at most."""
     seen: set[str] = set()
     for name in source.names:
@@ -72,9 +85,7 @@ def _check_order(source: SourceMap) -> None:
         else:
             fine = not seen
         if not fine:
-            message = (
-                f"stacks {source.buffered} buffered mblocks of t {source.producer.t} in phases, but {name} follows"
-            )
+            message = f"stacks {source.buffered} buffered mblocks of t {source.t} in phases, but {name} follows"
             raise RefusedError(
                 "V321",
                 f"{message} {' and '.join(sorted(seen - {name})) or name}",
@@ -82,10 +93,11 @@ def _check_order(source: SourceMap) -> None:
             )
 
 
-def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
+def _pieces(source: StackFacts) -> tuple[list[int], list[int], int]:
     """Return in how many pieces, along rows and columns, the stacked source falls that come from different slices of
-    the producer's t, and the tiles [rows, columns] of each. Raises RefusedError if slices and pieces do not divide."""
-    _, rows, columns = source.tiles.shape
+    the producer's t, the tiles [rows, columns] of each, and the direction (0 rows, 1 columns) that changes first.
+    Raises RefusedError if slices and pieces do not divide."""
+    _, rows, columns = source.shape
     block = [
         (size - pad) // factor for size, pad, factor in zip((rows, columns), source.padded, source.stacked, strict=True)
     ]
@@ -119,10 +131,10 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
         block[first] *= slices
         factors[first] = inner // slices
         factors[second] = outer
-    return _merge_pieces(source, factors, first), block
+    return factors, block, first
 
 
-def _merge_pieces(source: SourceMap, factors: list[int], first: int) -> list[int]:
+def _merge_pieces(source: StackFacts, factors: list[int], first: int) -> list[int]:
     """Count pieces that the producer buffers together as one, and return the new numbers. `first` is the direction (0
     rows, 1 columns) that changes first. Raises RefusedError if they do not divide."""
     second = 1 - first
@@ -142,7 +154,7 @@ def _merge_pieces(source: SourceMap, factors: list[int], first: int) -> list[int
     return factors
 
 
-def _add_padding(source: SourceMap, factors: list[int], block: list[int]) -> tuple[list[int], list[int], list[int]]:
+def _add_padding(source: StackFacts, factors: list[int], block: list[int]) -> tuple[list[int], list[int], list[int]]:
     """Count padding as pieces of its own where there are several pieces, else as part of the only one; return the
     number of pieces, the tiles of each and the pieces of padding. Raises RefusedError for a part of a piece."""
     padding = [0, 0]
@@ -181,7 +193,7 @@ def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> Non
             )
 
 
-def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int], block: list[int]) -> None:
+def _check_scan_order(source: StackFacts, consumer: Consumer, factors: list[int], block: list[int]) -> None:
     """Raise RefusedError unless pieces come in the order in which blocks are read: ublocks in ublock_order, tiles in
     them row by row. `factors` is the number of pieces, `block` the tiles of each."""
     row_major = source.row_major_stack

@@ -4,7 +4,7 @@ A tile is one integer: (core + 1) * CORE + place + 1, core being row * columns +
 its number in the core's output buffer, in the order in which the core writes. Padding is 0: core -1 and place -1.
 """
 
-from math import gcd
+from math import gcd, prod
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from buda_emu.netlist.model import Pad, Tm
 from buda_emu.performance.routing.pipes.model import RefusedError
-from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.blocking import Blocking, Shape
 from buda_emu.support.errors import UnsupportedError
 
 Tiles: TypeAlias = npt.NDArray[np.int64]
@@ -73,17 +73,19 @@ def written_tiles(blocking: Blocking) -> Tiles:
     return along((t, m * n * ublock))[:, None, None] + rows[:, None] + columns
 
 
-class SourceMap:
-    """A tensor under its TMs, with the facts that the vendor's checks of stacked pieces use.
+class StackFacts:
+    """The facts of a tensor under its TMs that the vendor's checks of stacked pieces use: its `shape` (t, rows,
+    columns) after them, the `names` of the TMs, by how many pieces it is `stacked`, `sliced` and `padded` along rows
+    and columns.
 
     `buffered` is the number of mblocks of t that the producer's output buffer holds at a time, double buffering not
-    counted.
-    """
+    counted."""
 
-    def __init__(self, blocking: Blocking, buffered: int) -> None:
-        self.producer = blocking
+    def __init__(self, shape: Shape, buffered: int) -> None:
+        """Begin without TMs. Raises RefusedError for a buffer that does not go with t."""
+        self.t = shape[0]
+        self.shape: Shape = shape
         self.buffered = buffered
-        self.tiles = written_tiles(blocking)
         self.names: list[str] = []
         self.stacked = [1, 1]  # rows, columns
         self.sliced = [1, 1]
@@ -91,12 +93,107 @@ class SourceMap:
         self.row_major_stack = False
         self.reaches_several_t = False
         self._open_slices = 1
-        if not divides(buffered, blocking.t):
+        if not divides(buffered, self.t):
             raise RefusedError(
                 "V080",
-                f"its output buffer holds {buffered} mblocks, t is {blocking.t}: neither divides the other",
+                f"its output buffer holds {buffered} mblocks, t is {self.t}: neither divides the other",
                 "choose buf_size_mb so that half of it divides t, or t divides it",
             )
+
+    def apply(self, tm: Tm) -> None:
+        """Apply one TM (OPS 7). Raises RefusedError for a TM that the vendor's tile maps cannot express."""
+        self.names.append(tm.name)
+        t, rows, columns = self.shape
+        if tm.name == "broadcast":
+            self._broadcast(str(tm.args[0]), int(tm.args[1]))
+        elif tm.name == "transpose":
+            self.shape = (t, columns, rows)
+        elif tm.name == "pad":
+            self._pad(int(tm.args[0]), int(tm.args[1]))
+        elif tm.name in ("hslice", "vslice"):
+            self._slice(1 if tm.name == "hslice" else 0, int(tm.args[0]))
+        elif tm.name in ("hstack", "vstack"):
+            self._stack(1 if tm.name == "hstack" else 0, int(tm.args[0]))
+        else:
+            raise RefusedError("V179", f"TM {tm.name} moves no tiles between cores")
+
+    def _pad(self, rows: int, columns: int) -> None:
+        """Add tile rows and columns of padding at the end."""
+        t, inner_rows, inner_columns = self.shape
+        self.shape = (t, inner_rows + rows, inner_columns + columns)
+        self.padded = [rows, columns]
+
+    def _broadcast(self, axis: str, factor: int) -> None:
+        """Repeat the tensor along axis "z", "r" or "c". Raises RefusedError along z for a tensor with t above 1."""
+        t, rows, columns = self.shape
+        if axis == "z":
+            if factor != 1 and t > 1:
+                raise RefusedError(
+                    "V320",
+                    f"broadcast: {{z: {factor}}} of a tensor with t {t}",
+                    "only a tensor with t 1 can be repeated along z on its way between cores",
+                )
+            self.sliced[0] *= factor
+            self._open_slices *= factor
+            self.shape = (t * factor, rows, columns)
+        elif axis == "r":
+            self.shape = (t, rows * factor, columns)
+        else:
+            self.shape = (t, rows, columns * factor)
+
+    def _slice(self, axis: int, factor: int) -> None:
+        """Cut rows (axis 0) or columns (axis 1) into `factor` pieces that follow each other along t. Raises
+        RefusedError if they do not divide."""
+        t, rows, columns = self.shape
+        size = (rows, columns)[axis]
+        if size % factor:
+            raise RefusedError("V179", f"{'vh'[axis]}slice: {factor} does not divide {size} tiles")
+        if axis == 0:
+            self.shape = (t * factor, rows // factor, columns)
+        else:
+            self.shape = (t * factor, rows, columns // factor)
+        self.sliced[axis] *= factor
+        self._open_slices *= factor
+
+    def _stack(self, axis: int, factor: int) -> None:
+        """Put `factor` slices of t below (axis 0) or beside (axis 1) each other, and note the order of stacks and
+        whether they join slices of several t. Raises RefusedError if `factor` does not divide t."""
+        t, rows, columns = self.shape
+        if t % factor:
+            raise RefusedError("V179", f"{'vh'[axis]}stack: {factor} does not divide t {t}")
+        if self._open_slices % factor == 0:
+            self._open_slices //= factor
+        else:
+            self._open_slices = 1
+            self.reaches_several_t = True
+        if axis == 0:
+            self.row_major_stack = self.stacked[1] > 1
+            self.shape = (t // factor, rows * factor, columns)
+        else:
+            self.row_major_stack = self.stacked[0] == 1
+            self.shape = (t // factor, rows, columns * factor)
+        self.stacked[axis] *= factor
+
+    @property
+    def needs_phases(self) -> bool:
+        """Return whether a stack joins more slices of t than the producer's buffer holds at a time, so that its pieces
+        come in phases."""
+        factor = self.stacked[0] * self.stacked[1]
+        fits_buffer = factor == 1 or self.buffered % factor == 0 or self.buffered % self.t == 0
+        return self.reaches_several_t and not fits_buffer
+
+
+class SourceMap(StackFacts):
+    """A tensor under its TMs, tile by tile, with the facts that the vendor's checks use. `producer` is the blocking of
+    the op or queue that holds the tensor."""
+
+    def __init__(self, blocking: Blocking, buffered: int) -> None:
+        """Begin without TMs, with the tiles as the producer writes them. Raises RefusedError for a buffer that does not
+        go with t."""
+        self.producer = blocking
+        self.tiles = written_tiles(blocking)
+        t, rows, columns = self.tiles.shape
+        super().__init__((t, rows, columns), buffered)
 
     @property
     def mblock_tiles(self) -> int:
@@ -110,90 +207,43 @@ class SourceMap:
 
     def unpad(self, pad: Pad) -> None:
         """Drop tile rows and columns at the end."""
-        _, rows, columns = self.tiles.shape
+        t, rows, columns = self.shape
         self.tiles = self.tiles[:, : rows - pad.rt, : columns - pad.ct]
+        self.shape = (t, rows - pad.rt, columns - pad.ct)
 
     def pad(self, rows: int, columns: int) -> None:
         """Add tile rows and columns of padding at the end. Raises UnsupportedError for too many tiles."""
-        t, own_rows, own_columns = self.tiles.shape
-        within_bounds(t * (own_rows + rows) * (own_columns + columns))
+        self._pad(rows, columns)
+        within_bounds(prod(self.shape))
         self.tiles = np.pad(self.tiles, ((0, 0), (0, rows), (0, columns)))
-        self.padded = [rows, columns]
 
     def apply(self, tm: Tm) -> None:
         """Apply one TM (OPS 7). Raises RefusedError for a TM that the vendor's tile maps cannot express,
         UnsupportedError for too many tiles."""
-        if tm.name == "broadcast":
-            axis = str(tm.args[0])
-            factor = int(tm.args[1])
-            self.names.append("broadcast")
-            self._broadcast(axis, factor)
-            return
-        self.names.append(tm.name)
-        if tm.name == "transpose":
-            self.tiles = self.tiles.swapaxes(1, 2)
-        elif tm.name == "pad":
-            self.pad(int(tm.args[0]), int(tm.args[1]))
-        elif tm.name in ("hslice", "vslice"):
-            self._slice(1 if tm.name == "hslice" else 0, int(tm.args[0]))
-        elif tm.name in ("hstack", "vstack"):
-            self._stack(1 if tm.name == "hstack" else 0, int(tm.args[0]))
-        else:
-            raise RefusedError("V179", f"TM {tm.name} moves no tiles between cores")
+        super().apply(tm)
+        within_bounds(prod(self.shape))
+        self.tiles = rearrange(self.tiles, tm)
 
-    def _broadcast(self, axis: str, factor: int) -> None:
-        """Repeat the tiles along axis "z", "r" or "c". Raises RefusedError along z for a tensor with t above 1."""
-        if axis == "z":
-            if factor != 1 and self.tiles.shape[0] > 1:
-                raise RefusedError(
-                    "V320",
-                    f"broadcast: {{z: {factor}}} of a tensor with t {self.tiles.shape[0]}",
-                    "only a tensor with t 1 can be repeated along z on its way between cores",
-                )
-            self.sliced[0] *= factor
-            self._open_slices *= factor
-        within_bounds(self.tiles.size * factor)
-        self.tiles = np.tile(self.tiles, [factor if name == axis else 1 for name in "zrc"])
 
-    def _slice(self, axis: int, factor: int) -> None:
-        """Cut rows (axis 0) or columns (axis 1) into `factor` pieces that follow each other along t. Raises
-        RefusedError if they do not divide."""
-        t, rows, columns = self.tiles.shape
-        size = (rows, columns)[axis]
-        if size % factor:
-            raise RefusedError("V179", f"{'vh'[axis]}slice: {factor} does not divide {size} tiles")
-        if axis == 0:
-            self.tiles = self.tiles.reshape(t * factor, rows // factor, columns)
-        else:
-            cut = self.tiles.reshape(t, rows, factor, columns // factor)
-            self.tiles = cut.swapaxes(1, 2).reshape(t * factor, rows, columns // factor)
-        self.sliced[axis] *= factor
-        self._open_slices *= factor
-
-    def _stack(self, axis: int, factor: int) -> None:
-        """Put `factor` slices of t below (axis 0) or beside (axis 1) each other, and note the order of stacks and
-        whether they join slices of several t. Raises RefusedError if `factor` does not divide t."""
-        t, rows, columns = self.tiles.shape
-        if t % factor:
-            raise RefusedError("V179", f"{'vh'[axis]}stack: {factor} does not divide t {t}")
-        if self._open_slices % factor == 0:
-            self._open_slices //= factor
-        else:
-            self._open_slices = 1
-            self.reaches_several_t = True
-        if axis == 0:
-            self.row_major_stack = self.stacked[1] > 1
-            self.tiles = self.tiles.reshape(t // factor, rows * factor, columns)
-        else:
-            self.row_major_stack = self.stacked[0] == 1
-            pieces = self.tiles.reshape(t // factor, factor, rows, columns).swapaxes(1, 2)
-            self.tiles = pieces.reshape(t // factor, rows, columns * factor)
-        self.stacked[axis] *= factor
-
-    @property
-    def needs_phases(self) -> bool:
-        """Return whether a stack joins more slices of t than the producer's buffer holds at a time, so that its pieces
-        come in phases."""
-        factor = self.stacked[0] * self.stacked[1]
-        fits_buffer = factor == 1 or self.buffered % factor == 0 or self.buffered % self.producer.t == 0
-        return self.reaches_several_t and not fits_buffer
+def rearrange(tiles: Tiles, tm: Tm) -> Tiles:
+    """Return the tiles of a tensor, an array of [t, rows, columns], as a TM that moves whole tiles arranges them
+    (OPS 7)."""
+    t, rows, columns = tiles.shape
+    if tm.name == "transpose":
+        return tiles.swapaxes(1, 2)
+    if tm.name == "broadcast":
+        axis = str(tm.args[0])
+        times = int(tm.args[1])
+        return np.tile(tiles, [times if name == axis else 1 for name in "zrc"])
+    if tm.name == "pad":
+        return np.pad(tiles, ((0, 0), (0, int(tm.args[0])), (0, int(tm.args[1]))))
+    factor = int(tm.args[0])
+    if tm.name == "vslice":
+        return tiles.reshape(t * factor, rows // factor, columns)
+    if tm.name == "hslice":
+        cut = tiles.reshape(t, rows, factor, columns // factor)
+        return cut.swapaxes(1, 2).reshape(t * factor, rows, columns // factor)
+    if tm.name == "vstack":
+        return tiles.reshape(t // factor, rows * factor, columns)
+    pieces = tiles.reshape(t // factor, factor, rows, columns).swapaxes(1, 2)
+    return pieces.reshape(t // factor, rows, columns * factor)
