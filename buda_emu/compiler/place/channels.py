@@ -147,11 +147,10 @@ def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp])
         times = ops[name] = _OpTimes((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
         begin = ready = 0.0
         for producer in _producers(placement, ops, placed):
-            share = share_to_wait_for(times.parts, producer.parts, max)
-            begin = max(begin, producer.first + (producer.done - producer.first) * share + HOP)
+            wait = (producer.done - producer.first) * share_to_wait_for(times.parts, producer.parts, max)
+            begin = max(begin, producer.first + wait + HOP)
             ready = max(ready, producer.done + HOP)
-        times.first = begin + times.part_cycles
-        times.done = max(times.first + times.later_cycles, ready + times.part_cycles)
+        times.first, times.done = first_and_last(begin, ready, times.part_cycles, times.later_cycles, max)
     return ops
 
 
@@ -186,6 +185,16 @@ def share_to_wait_for(parts: Number, source_parts: Number, maximum: Callable[[Nu
     part: (1/p - 1/q) / (1 - 1/q), where the reader has p parts and the producer q. `maximum` is `max`, or that of
     arrays."""
     return maximum(1 / parts - 1 / source_parts, 0.0) / maximum(1 - 1 / source_parts, 0.5)
+
+
+def first_and_last(
+    begin: Number, ready: Number, part: Number, later: Number, maximum: Callable[[Number, Number], Number]
+) -> tuple[Number, Number]:
+    """Return when the first part of an op's result is done, and when the last one is, as the timing model has it: the
+    first part begins at `begin`, the last one when all operands are `ready`. A part takes `part` cycles, and all after
+    the first one take `later` cycles."""
+    first = begin + part
+    return first, maximum(first + later, ready + part)
 
 
 def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice
-from buda_emu.compiler.place.channels import HOP, share_to_wait_for
+from buda_emu.compiler.place.channels import HOP, first_and_last, share_to_wait_for
 from buda_emu.compiler.place.cost import speeds, transfer_cycles
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable, Floats, cost_key
@@ -90,12 +90,12 @@ Judge = Callable[[Mapping[str, PlacementDecision]], float]
 
 @dataclass(frozen=True)
 class _ChoiceCosts:
-    """The costs of each choice of an op, as arrays: cycles of one part with its operands, and of all parts when they
-    come while it works; parts; cores; and the cycles by which it is judged."""
+    """The costs of each choice of an op, as arrays: cycles of one part with its operands, and of the other parts, when
+    they come while it works; parts; cores; and the cycles by which it is judged."""
 
     choices: Sequence[Choice]
     one: Floats
-    cycles: Floats
+    later: Floats
     parts: Floats
     cores: Floats
     judged: Floats
@@ -266,16 +266,20 @@ def _costs(table: CandidateTable) -> list[_ChoiceCosts]:
         )
         parts = np.array([parts_of_blocks(choice.blocks.t, choice.blocks.mblock) for choice in op_choices], np.float64)
         part_cycles = (math + moved) / parts
-        cycles = part_cycles + np.maximum(math, moved) * (1 - 1 / parts)
-        raw.append((part_cycles, cycles, parts, np.array([float(choice.cores) for choice in op_choices])))
+        later_cycles = np.maximum(math, moved) * (1 - 1 / parts)
+        raw.append((part_cycles, later_cycles, parts, np.array([float(choice.cores) for choice in op_choices])))
     chains = _chains(table.ops)
     floor: dict[int, float] = {}
-    for chain, (_, cycles, _, _) in zip(chains, raw, strict=True):
-        floor[chain] = max(floor.get(chain, 0.0), float(cycles.min()))
+    for chain, (part_cycles, later_cycles, _, _) in zip(chains, raw, strict=True):
+        floor[chain] = max(floor.get(chain, 0.0), float((part_cycles + later_cycles).min()))
     costs: list[_ChoiceCosts] = []
-    for chain, op_choices, (part_cycles, cycles, parts, cores) in zip(chains, table.found, raw, strict=True):
-        judged = part_cycles + (1 - 1 / parts) * np.maximum(cycles - floor[chain], 0.0)
-        costs.append(_ChoiceCosts(op_choices, part_cycles, cycles, parts, cores, judged))
+    for chain, op_choices, (part_cycles, later_cycles, parts, cores) in zip(chains, table.found, raw, strict=True):
+        judged = part_cycles + (1 - 1 / parts) * np.maximum(part_cycles + later_cycles - floor[chain], 0.0)
+        costs.append(
+            _ChoiceCosts(
+                choices=op_choices, one=part_cycles, later=later_cycles, parts=parts, cores=cores, judged=judged
+            )
+        )
     return costs
 
 
@@ -297,11 +301,12 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Prices:
-    """[op][price]: the cycles, parts and cores of each op's best choice at each price, and the cycles for which it
-    reads inputs and constants in DRAM. `written` are the cycles of the host link or a channel for each op's output."""
+    """[op][price]: the cycles, parts and cores of each op's best choice at each price, `one` and `later` as in
+    `_ChoiceCosts`, and the cycles for which it reads inputs and constants in DRAM. `written` are the cycles of the host
+    link or a channel for each op's output."""
 
     one: list[Floats]
-    cycles: list[Floats]
+    later: list[Floats]
     parts: list[Floats]
     cores: list[Floats]
     read: list[Floats]
@@ -312,13 +317,17 @@ class _Prices:
         """Return the costs of all ops at all prices."""
         speed = speeds(table.target.chip)
         read = [np.array([choice.streamed for choice in costs.choices])[costs.at] / speed.dram for costs in op_costs]
+        if table.tiles.windows:
+            output_rate = speed.dram / table.target.arch.dram_channels
+        else:
+            output_rate = speed.host
         return _Prices(
-            [costs.one[costs.at] for costs in op_costs],
-            [costs.cycles[costs.at] for costs in op_costs],
-            [costs.parts[costs.at] for costs in op_costs],
-            [costs.cores[costs.at] for costs in op_costs],
-            read,
-            _output_cycles(table, speed.dram / table.target.arch.dram_channels if table.tiles.windows else speed.host),
+            one=[costs.one[costs.at] for costs in op_costs],
+            later=[costs.later[costs.at] for costs in op_costs],
+            parts=[costs.parts[costs.at] for costs in op_costs],
+            cores=[costs.cores[costs.at] for costs in op_costs],
+            read=read,
+            written=_output_cycles(table, output_rate),
         )
 
 
@@ -343,9 +352,7 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
             behind = share_to_wait_for(parts, cut, np.maximum)
             begins = np.maximum(begins, first + (last - first) * behind)
             ready = np.maximum(ready, last)
-        part_cycles = prices.one[j] + HOP
-        first = begins + part_cycles
-        last = np.maximum(begins + prices.cycles[j] + HOP, ready + part_cycles)
+        first, last = first_and_last(begins, ready, prices.one[j] + HOP, prices.later[j], np.maximum)
         done[op.name] = first, last, parts
         end = np.maximum(end, np.maximum(last, first + prices.written[j]))
         streamed = streamed + prices.read[j]
