@@ -258,6 +258,15 @@ def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int
 
 
 @helper
+def _has_counted_way(edge: int, rows: Rows, change: Change) -> bool:
+    """Return whether a way of a transfer's row counts as changed."""
+    place = 0
+    while place < rows.filled[edge] and change.counts[rows.ways[edge, place]] != 1:
+        place += 1
+    return bool(place < rows.filled[edge])
+
+
+@helper
 def _add_exactly(term: float, partials: Floats, count: int) -> int:
     """Add a term to the sum of the first `count` partials, without rounding, and return how many there are then: the
     last one has the sign of the sum, as in `math.fsum` (Shewchuk 1997)."""
@@ -334,13 +343,11 @@ def weigh_move(
     terms = 0
     for edge in range(cycles.least.shape[0]):
         row = change.row[edge]
-        touches = row >= 0
-        for place in range(old.filled[edge]):
-            if touches:
-                break
-            touches = change.counts[old.ways[edge, place]] == 1
-        if touches:
-            fullest = _fullest(row, new, busy) if row >= 0 else _fullest(edge, old, busy)
+        if row >= 0 or _has_counted_way(edge, old, change):
+            if row >= 0:
+                fullest = _fullest(row, new, busy)
+            else:
+                fullest = _fullest(edge, old, busy)
             takes = max(cycles.least[edge], fullest)
             change.edges[touched] = edge
             change.takes[touched] = takes
@@ -351,7 +358,8 @@ def weigh_move(
     for number in range(links):
         change.counts[change.ways[number]] = 0
         change.cycles[change.ways[number]] = 0.0
-    change.found[0], change.found[1] = links, touched
+    change.found[0] = links
+    change.found[1] = touched
     return _rounded_sum(change.partials, terms)
 
 
@@ -371,21 +379,21 @@ def relieve_ways(moved: Ints, edges: Edges, grids: Grids, mesh: Mesh, rows: tupl
     The sums are compared without rounding, since ways are met in different orders."""
     old, new = rows
     busy = change.busy
-    ways = 0
+    links = 0
     for number in range(moved.shape[0]):
         _fill(moved[number], number, edges, grids, mesh, new)
-        ways = _count(moved[number], -1.0, old, change, ways)
-        ways = _count(number, 1.0, new, change, ways)
+        links = _count(moved[number], -1.0, old, change, links)
+        links = _count(number, 1.0, new, change, links)
     count = 0
-    for number in range(ways):
-        way = change.ways[number]
-        added = float(change.cycles[way])
+    for number in range(links):
+        link = change.ways[number]
+        added = float(change.cycles[link])
         if added != 0.0:
-            count = _add_exactly(_fourth_power(float(busy[way])), change.partials, count)
-            after = max(float(busy[way]) + added, 0.0)
+            count = _add_exactly(_fourth_power(float(busy[link])), change.partials, count)
+            after = max(float(busy[link]) + added, 0.0)
             count = _add_exactly(-_fourth_power(after), change.partials, count)
-        change.counts[way] = 0
-        change.cycles[way] = 0.0
+        change.counts[link] = 0
+        change.cycles[link] = 0.0
     if count == 0 or change.partials[count - 1] < 0.0:
         return 0
     for number in range(moved.shape[0]):
@@ -402,7 +410,8 @@ def relieve_ways(moved: Ints, edges: Edges, grids: Grids, mesh: Mesh, rows: tupl
 def _take_row(edge: int, number: int, rows: tuple[Rows, Rows]) -> None:
     """Make row `number` of the new rows the present one of a transfer."""
     old, new = rows
-    old.filled[edge], old.far[edge] = new.filled[number], new.far[number]
+    old.filled[edge] = new.filled[number]
+    old.far[edge] = new.far[number]
     for place in range(new.filled[number]):
         old.ways[edge, place] = new.ways[number, place]
         old.cycles[edge, place] = new.cycles[number, place]
