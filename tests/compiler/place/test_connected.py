@@ -77,7 +77,7 @@ def test_where_no_grid_of_one_is_enough_the_other_is_changed():
 
 @pytest.mark.parametrize(
     ("plain", "transposed", "taken"),
-    [({"x": 100.0}, {"x": 96.0}, "plain"), ({"x": 100.0}, {"x": 90.0}, "transposed"), ({}, {"x": 500.0}, "transposed"),
+    [({"x": 100.0}, {"x": 100.0}, "plain"), ({"x": 100.0}, {"x": 96.0}, "transposed"), ({}, {"x": 500.0}, "transposed"),
      ({"x": 100.0}, {}, "plain")],
 )  # fmt: skip
 def test_grids_are_transposed_where_that_is_quicker_or_the_only_way(monkeypatch, plain, transposed, taken):
