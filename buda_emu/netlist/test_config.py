@@ -96,8 +96,8 @@ class FieldReader(SectionReader):
         return kind(**values)
 
     def overrides(self, node: nodes.Node | None, label: str) -> Iterator[Entry]:
-        """Yield the pairs of an `overrides` map: pattern, key node and fields. An empty map is a finding (NETLIST 5),
-        and so is a pattern that cannot be used, which is yielded all the same."""
+        """Yield pattern, key node and fields of each override; nothing without a node. A value that is no map or an
+        empty one is a finding (NETLIST 5), and so is a pattern that cannot be used, which is yielded all the same."""
         if node is None:
             return
         if not isinstance(node, nodes.Mapping) or not node.pairs:

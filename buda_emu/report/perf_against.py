@@ -507,9 +507,9 @@ def _least_listed_link(units: Mapping[tuple[str, str], float]) -> float | None:
 
 
 def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
-    """Return the reason why an epoch's pace changed: its bottleneck before and after, or the unit that changed
-    most; "" if nothing did. `units` are those that changed, the greatest change first.
-    """
+    """Return why the pace of an epoch changed, in words: it is new or gone, another bottleneck holds it, the same one
+    takes another time, or which unit (op, memory, link or transfer) changed most; "" if nothing changed. `units` are
+    those that changed, the greatest change first."""
     if old is None:
         return _ADDED
     if new is None:

@@ -149,7 +149,7 @@ def _compile_init(kind: Any, frozen: bool) -> Callable[..., None]:
     keywords: list[str] = []
     lines: list[str] = []
     for field in dataclasses.fields(kind):
-        parameter, expression = _init_text(field, namespace)
+        parameter, expression = _parameter_and_value(field, namespace)
         if field.init and field.kw_only:
             keywords.append(parameter)
         elif field.init:
@@ -169,9 +169,10 @@ def _compile_init(kind: Any, frozen: bool) -> Callable[..., None]:
     return function
 
 
-def _init_text(field: Any, namespace: dict[str, Any]) -> tuple[str, str]:
-    """Return the text of a field's parameter and of its value in `__init__`, "" for a field that gets none. Defaults
-    are entered in the namespace of the function."""
+def _parameter_and_value(field: Any, namespace: dict[str, Any]) -> tuple[str, str]:
+    """Return two texts for a generated `__init__`: the parameter of a field with its default, and the expression that
+    is assigned to the field, "" for a field that is no parameter and has no default. Defaults and factories are entered
+    in `namespace`, where the texts find them."""
     name = field.name
     if field.default is not MISSING:
         default = f"default_{name}"

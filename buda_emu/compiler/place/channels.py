@@ -282,8 +282,8 @@ def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, .
     solutions: dict[tuple[float, float], Channels] = {}
 
     def fits(late: float, busiest: float) -> bool:
-        """Return whether some choice of channels is at most `late` cycles late with at most `busiest` cycles of work
-        for each channel, and note that choice."""
+        """Return whether first fit finds channels with which no transfer is more than `late` cycles late and no channel
+        works more than `busiest` cycles, and keep them in `solutions`."""
         channels = _fill_channels(transfers, used, late, busiest)
         if channels is not None:
             solutions[late, busiest] = channels

@@ -119,7 +119,7 @@ class Routing:
         beside = self.edges[edge.source]
         producer = placement.ops[edge.source]
         reader = placement.ops[edge.reader]
-        for blocks in _other_buffers(placement, producer):
+        for blocks in _output_buffer_sizes(placement, producer):
             worse = any(
                 self.problem(other_edge, producer_blocks=blocks) and not self.problem(other_edge)
                 for other_edge in beside
@@ -191,8 +191,9 @@ class Routing:
         return direct
 
 
-def _other_buffers(placement: Placement, placed: PlacedOp) -> Iterator[Blocks]:
-    """Yield the blocks with buffers of other numbers of slices (V080), the most first, as far as L1 goes."""
+def _output_buffer_sizes(placement: Placement, placed: PlacedOp) -> Iterator[Blocks]:
+    """Yield an op's blocks with an output buffer for each number of slices that divides t (V080), the largest that fits
+    in L1 first; nothing where the buffer holds a single mblock."""
     target = placement.target.of(placed.op.precision)
     if placed.blocks.buf_size_mb == 1:
         return

@@ -328,9 +328,9 @@ def anneal(
     tries: int,
     kinds: KindsOfMoves,
 ) -> MovedOps:
-    """Return the decisions of an epoch of a single input with the best places that were seen in `tries` moves. At first
-    a move that takes a little longer is made, too, later less and less so, so that ops leave places that no single move
-    improves."""
+    """Move ops of an epoch that runs one input at a time at random, and return their decisions with the best places
+    that were seen in `tries` moves. At first a move that makes the epoch a little slower is made, too, later less and
+    less so, so that ops leave places that no single move improves. `wires` is left at the last move made."""
     draw = random.Random(len(decisions))
     positions = _Positions(decisions, grid, kinds)
     best = wires.now

@@ -338,7 +338,8 @@ def split_symbol(symbol: Symbol) -> Symbol:
 
 
 def entry_point(declaration: Function) -> str:
-    """Return the name of a kernel: its entry, else its code without the suffix (VPUX 3)."""
+    """Return the name of a kernel: that of its entry, else that of its code without the suffix; "" if neither is a text
+    (VPUX 3)."""
     entry = declaration.attributes.get("VPU.kernel_entry")
     if isinstance(entry, str):
         return entry

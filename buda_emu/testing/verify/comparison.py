@@ -379,7 +379,7 @@ class TileBlock:
 
     @property
     def tiles(self) -> int:
-        """The number of tiles on each side of the block."""
+        """The number of tiles in the block, the same for both sides."""
         return self.a.shape[0] * self.a.shape[2]
 
     def inside(self, comparison: Comparison) -> tuple[Floats, Floats]:

@@ -52,8 +52,9 @@ class _Block:
 
 
 def block_for(features: str) -> _Block:
-    """Return the block that was fastest on machines with 16 and with 32 vector registers; `features` is LLVM's list of
-    the processor's features."""
+    """Return the part of a tile to compute at once, by the vector registers of the processor (32 with AVX-512, else
+    16); the choice for each was the fastest when it was measured. `features` is LLVM's list of the processor's
+    features."""
     if "+avx512f" in features.split(","):
         return _Block(rows=4, width=16, vectors=2, kept=(2, 8, 8))
     return _Block(rows=2, width=8, vectors=4, kept=(0, 0, 5))

@@ -189,7 +189,7 @@ def pick_tiles(
             if begin < end:
                 at = int(index[picks.act_row[term] * cols + column])
                 _fetch(source_tile, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
-                if empty and _first_term(word, source_tile, lines, picks, (begin, end), transposed, picking):
+                if empty and _try_first_term(word, source_tile, lines, picks, (begin, end), transposed, picking):
                     begin = end
                 elif end < begin + EDGE:
                     clear_words(lines)
@@ -230,7 +230,7 @@ def pick_tiles(
 
 
 @helper
-def _first_term(
+def _try_first_term(
     word: Lanes,
     source_tile: Lanes,
     room: Lanes,
@@ -239,8 +239,8 @@ def _first_term(
     transposed: bool,
     picking: Picking,
 ) -> bool:
-    """Compute all phases of the first term and return True, if its numbers allow it; else leave the words zeros, as
-    before. `room` is memory to work in."""
+    """Write what all phases of the first term leave in the words, which are zeros, and return True, if all its numbers
+    allow a single product; else return False with the words zeros. `room` is memory to work in."""
     (begin, end) = elements
     (mode, exponent_bits, _) = picking.setting
     keep = i32(FIRST_PART)

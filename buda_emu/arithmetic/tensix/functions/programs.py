@@ -170,7 +170,7 @@ def record(function: Callable[..., ProgramValue], inputs: int = 1) -> Program:
     result = function(recorder, *(ProgramValue(i) for i in range(inputs)))
     if result.index != _INPUTS + len(recorder.steps) - 1:
         raise InternalError("the result of a vector program is its last instruction")
-    recorder.steps = _mark_conditional(recorder.steps)
+    recorder.steps = _mark_unneeded_products(recorder.steps)
     constants: list[int] = []
     for _, operands, _ in recorder.steps:
         for operand in operands:
@@ -185,9 +185,10 @@ def record(function: Callable[..., ProgramValue], inputs: int = 1) -> Program:
     )
 
 
-def _mark_conditional(steps: list[Step]) -> list[Step]:
-    """Give each product that only a later choice reads the condition of the choice: where that holds, the product need
-    not be right."""
+def _mark_unneeded_products(steps: list[Step]) -> list[Step]:
+    """Return the steps in which a multiplication carries the condition of a choice, if only that choice reads it, where
+    the condition does not hold, and the condition is computed before it: where it holds, the product need not be
+    right."""
     readers: dict[int, list[int]] = {}
     for at, (_, operands, _) in enumerate(steps):
         for operand in operands:

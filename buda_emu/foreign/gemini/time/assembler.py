@@ -98,8 +98,9 @@ def read_assembler(path: str, expected: Stage = ASSEMBLER) -> list[Instruction]:
 
 
 def parse_literal(text: str) -> Any:
-    """Return the value that a text denotes: Python literals, bare names, and words of enumerations. Raises
-    ValueError for any other text."""
+    """Return the value of a text: a decimal number, a quoted string (escapes stay as written), True, False, None, a
+    list or a mapping; a bare name, and the word of an enumeration such as `<DataFmt.INT8: 1>`, give the name as a
+    string. Raises ValueError for any other text."""
     parser = _Parser(text)
     value = parser.value(0)
     if text[parser.at :].strip():

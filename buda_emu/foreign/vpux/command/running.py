@@ -254,8 +254,8 @@ def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[Argumen
 
 
 def serialize_verb(args: argparse.Namespace) -> int:
-    """Print a function's kernels, invocations, tasks and runtime as JSON, or write them to a file. Exit code 2 for
-    a document that is refused."""
+    """Print a function's kernels, invocations, tasks and runtime as JSON, or write them to a file. Exit code 0; a
+    refused document is raised."""
     code: dict[str, bytes] = {}
     for word in args.code:
         name, _, file = word.partition("=")
