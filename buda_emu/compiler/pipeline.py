@@ -620,8 +620,8 @@ def between(after: str, stop: str = "") -> Iterable[Pass]:
 
 
 def core_graph(graph: Graph, target: Target = DEFAULT) -> Graph:
-    """Run the passes on graphs without a search and return the graph after them; of several window layouts it has the
-    one that is quickest for the convolution alone."""
+    """Return a front-end graph after all passes on graphs. Layouts of windows are not searched: each convolution gets
+    the one that is quickest for it alone."""
     return run([Ir(FRONT, graph)], Context(target), stop=LAST_ON_GRAPHS)[0].graph
 
 

@@ -238,7 +238,7 @@ def _is_advanced(queue: Queue) -> bool:
 
 
 def _truth_word(value: bool) -> str:
-    """Write a truth value as the netlist does."""
+    """Return the word for a truth value in a netlist, `true` or `false`."""
     if value:
         return "true"
     return "false"

@@ -115,7 +115,7 @@ def try_start(
 
 
 def improve_with_workers(context: SearchContext, table: CandidateTable, start: Start) -> Decisions:
-    """Improve the epochs of one start by itself, as `improve_epochs` does, with workers."""
+    """Improve the epochs of a single start as `improve_epochs` does, with the help of workers if the search has any."""
     with closing(improve_ahead(table, [start], context.workers)) as known_results:
         return improve_epochs(table, start, next(known_results), context.epochs)
 

@@ -301,7 +301,8 @@ class _Cut:
 
     # ------------------------------------------------------------------------------------------------ L2 (A)
     def _add_store_rooms(self, cores: Mapping[str, list[Json]]) -> None:
-        """Add an `ofmap` tensor for each result that is stored only because of the cut."""
+        """Reserve L2 for each result that is stored to DRAM only because its readers were cut off: an `ofmap` tensor in
+        the snapshots of its workload and of the next one. Raises ProgramError where L2 has no room."""
         for core, works in self.kept.items():
             entries = cores.get(str(core), [])
             top = 1 + max((tensor["tensor_id"] for entry in entries for tensor in entry["buffer"]), default=-1)

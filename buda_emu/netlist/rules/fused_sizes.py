@@ -209,8 +209,8 @@ def _outlives(writer: SubOpStep) -> bool:
     unless=("V040", "V133", "V134", "V135", "V137", "V138"),
 )
 def sizes_fit(_: Context, use: FusedUse) -> Findings:
-    """Check the sizes of inputs that a sub-op wrote against the result; the dims of other inputs are not known.
-    Attributes are the sub-op's own."""
+    """Check that inputs which earlier sub-ops wrote fill the result or, where they are reduced, the m_k and u_kt of the
+    sub-op itself; sizes of other inputs are unknown. Reports types that cannot be scheduled."""
     for step in use.steps:
         declaration = OP_TYPES.get(step.sub.type)
         if declaration is not None and declaration.has("tile by tile"):

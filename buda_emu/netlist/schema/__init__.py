@@ -146,7 +146,8 @@ def _with_overrides(name: str, doc: str) -> Schema:
 
 
 def _closed_object(doc: str, properties: Schema) -> Schema:
-    """Return the schema of a closed object with these properties, in which `overrides` is allowed without effect."""
+    """Return the schema of an object that allows only these properties and `overrides` of any content: the section
+    around it checks its own overrides, and inside an override they are ignored."""
     ignored = {"description": "read at the top only, ignored inside an override"}
     return {
         "description": doc,

@@ -234,7 +234,7 @@ def pieces(address: int, size: int, ring: Ring | None = None) -> tuple[tuple[int
 
 
 def union_length(ranges: Iterable[tuple[int, int]]) -> int:
-    """Return how many integers lie in at least one of the ranges (first, one after the last)."""
+    """Return how many integers of at least 0 lie in one or more of the ranges (first, one after the last)."""
     total = reached = 0
     for start, end in sorted(ranges):
         total += max(0, end - max(start, reached))

@@ -130,9 +130,9 @@ def _target_ops(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[s
 
 
 def _core_figure(figures: OpFigures | None, metric: str, number: int) -> float | None:
-    """Return the figure `metric` of input number `number` of an op, counted from the end if negative; None if the op or
-    the input does not exist, or the op has no such figure. All inputs but the first have the figures of the steady
-    state."""
+    """Return the figure `metric` of an op for input `number`, counted from the end if negative; None if the op or the
+    input does not exist, or the figure does not. Utilization and cycles are those of the first input or, for any other,
+    of the last one that is modelled; other figures are of the whole epoch."""
     if figures is None or not -figures.inputs <= number < figures.inputs:
         return None
     first = number in (0, -figures.inputs)

@@ -25,7 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=positive, default=1000, metavar="N", help="faults (default 1000)")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="stop after so long, whatever --count says")
     parser.add_argument(
-        "--width", type=_width, metavar="W", help="stop when the interval of the failing share is no wider than W"
+        "--width",
+        type=_interval_width,
+        metavar="W",
+        help="stop when the interval of the failing share is no wider than W",
     )
     parser.add_argument(
         "--kind",
@@ -82,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--top", "--json FILE", "--quiet")
 
 
-def _width(text: str) -> float:
-    """Parse a share between 0 and 1 (argparse type)."""
+def _interval_width(text: str) -> float:
+    """Parse the width of the interval of the failing share at which a campaign stops: above 0 and below 1. Raises
+    ArgumentTypeError for another text."""
     return number_below(text, 1, "a share between 0 and 1, such as 0.02")

@@ -56,7 +56,8 @@ class History:
         self._next = perf_counter() + self._left
 
     def stop_clock(self) -> None:
-        """Stop the clock while the program is held."""
+        """Keep the time that remains until the next checkpoint is due, so that time in which the debugger holds the
+        program does not count."""
         self._left = max(0.0, self._next - perf_counter())
 
     def is_due(self) -> bool:

@@ -148,8 +148,8 @@ def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) ->
 
 
 def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
-    """Raise UnsupportedError for a program that torch cannot decompose, naming the operators whose sizes depend on
-    data, the usual cause."""
+    """Raise UnsupportedError for a program that torch cannot decompose: with its operators that depend on data, the
+    usual cause, or else with the reason that torch gives."""
     refused = Refusals()
     for node in program.graph.nodes:
         word = str(node.target).removeprefix("aten.")

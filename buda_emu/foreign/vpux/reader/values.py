@@ -150,7 +150,7 @@ class ValueReader:
         return tuple(attribute for attribute in attributes if isinstance(attribute, int))
 
     def _read_list(self, start: str, stop: str) -> tuple[Attribute, ...]:
-        """Read attributes between the brackets `start` and `stop`, with commas between them."""
+        """Read attributes separated by commas, from the text `start` to the text `stop`, which are skipped, too."""
         scanner = self._scanner
         scanner.expect(start)
         attributes: list[Attribute] = []

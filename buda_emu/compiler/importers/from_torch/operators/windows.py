@@ -22,7 +22,8 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
     dimensions. With `ceil` the last window may reach beyond the end, but it does not begin in the padding there."""
 
     def repeat_option(option: Any) -> tuple[int, ...]:
-        """Return an option with one number for each spatial dimension; a single number holds for all."""
+        """Return a pool argument, such as the kernel or the stride, as one number for each of the `rank` dimensions of
+        the window; a sequence of one number is repeated."""
         if len(option) == 1:
             return tuple(option) * rank
         return tuple(option)
