@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, metavar="N", help="at most so many cases")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time")
     parser.add_argument("--seconds", type=int, default=300, metavar="N", help="processor time that a model may take")
-    parser.add_argument("--memory", type=int, default=8, metavar="GIB", help="memory that a model may take")
+    parser.add_argument("--memory", type=int, default=16, metavar="GIB", help="memory that a model may take")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="also cases that have a row")
     parser.add_argument("--verdicts", nargs="+", default=[], choices=VERDICTS, help="of --again: only rows of these")

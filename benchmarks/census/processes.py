@@ -29,7 +29,7 @@ class Limits:
     """The limits of one model: processor seconds, and bytes of memory beyond those of the libraries."""
 
     seconds: int = 300
-    memory: int = 8 << 30
+    memory: int = 16 << 30
 
 
 @dataclass(slots=True)
