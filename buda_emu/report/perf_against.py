@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from buda_emu.performance.timing.epoch.tasks import LINKS as LISTED_LINKS
 from buda_emu.performance.timing.uncertainty import (
+    LISTED_LINKS,
     LOADING_UNIT,
     Interval,
     Part,

@@ -25,6 +25,8 @@ IN_GRAPHS: Final = f"{ANY_CHIP} ops together in a graph"
 other parts have, too: it adds its error to a sum, but no cycles."""
 LOADING_UNIT: Final = "loading"
 """The unit of the part of an epoch that is its loading."""
+LISTED_LINKS: Final = 16
+"""How many of the busiest links and ports a modelled epoch lists; those of other links are at most as busy."""
 _SCHEMA: Final = 1  # of the file of data that comes with the package
 
 

@@ -37,7 +37,7 @@ def two_graphs(tmp_path):
 
 def effect(found, kind, where, **more):
     fault = Fault(0, kind, "dram", where, "queue", B, **more)
-    return found._effect(found._draw.resolve(fault), None)
+    return found._inject(found._draw.resolve(fault), None)
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])
@@ -155,6 +155,6 @@ def test_what_one_view_wrote_another_reads(tmp_path, precision):
     found = bench(str(path), precision)
     for entry in (0, 1):
         fault = Fault(0, "flip", "dram", "whole", "queue", B, entry=entry, tile=0, datum=5, bits=(15,))
-        made = found._effect(found._draw.resolve(fault), None)
+        made = found._inject(found._draw.resolve(fault), None)
         assert made.outcome != "masked"
         assert made.maps == {"whole": "1", "z": f"{1 << entry:x}"}

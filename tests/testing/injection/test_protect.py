@@ -37,7 +37,7 @@ def test_a_burst_is_detected():
     left = [item.after.get("ecc") for item in made]  # a word passes with an odd number of flips, so 1 in 256 does
     assert left.count("detected") >= 18
     assert "corrected" not in left
-    assert in_memory("parity", made[0].fault, found._seed(made[0].fault)) == "detected"
+    assert in_memory("parity", made[0].fault, found._noise_seed(made[0].fault)) == "detected"
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])

@@ -9,7 +9,7 @@ from faults_bench import bench
 
 
 def effect(found, kind, where, how, entry=-1):
-    return found._effect(found._draw.resolve(Fault(0, kind, "", where, "chip", "", entry=entry, how=how)), None)
+    return found._inject(found._draw.resolve(Fault(0, kind, "", where, "chip", "", entry=entry, how=how)), None)
 
 
 def test_a_slower_clock():

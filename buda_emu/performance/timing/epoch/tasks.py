@@ -27,6 +27,7 @@ from buda_emu.performance.timing.epoch.result import (
 from buda_emu.performance.timing.transfers.flows import Flow, channel_name, stream_in_channel
 from buda_emu.performance.timing.transfers.noc import Path, loads
 from buda_emu.performance.timing.transfers.rates import Rates
+from buda_emu.performance.timing.uncertainty import LISTED_LINKS
 
 LEAST_PARTS: Final = 4
 MOST_PARTS: Final = 16
@@ -59,7 +60,6 @@ def room_of(op: Op, parts: int) -> int:
 
 
 Ints = NDArray[np.int64]
-LINKS: Final = 16  # whose load is reported
 FALLS_BEHIND: Final = 0.004  # by which whatever is busiest may be slower than ops, whose cycles are whole ones
 
 
@@ -437,12 +437,12 @@ class EpochTasks:
         )
 
     def _busiest_links(self) -> tuple[Busy, ...]:
-        """Return the links and ports that work longest for one input, busiest first, at most LINKS of them."""
+        """Return the links and ports that work longest for one input, busiest first, at most LISTED_LINKS of them."""
         # The names of links decide between equal cycles. Only those of the busiest are made, since that takes long.
-        least = min(nlargest(LINKS, self._link_cycles.values()), default=0.0)
+        least = min(nlargest(LISTED_LINKS, self._link_cycles.values()), default=0.0)
         busiest = [(link, cycles) for link, cycles in self._link_cycles.items() if cycles >= least]
         order = sorted(busiest, key=lambda entry: (-entry[1], str(entry[0])))
-        return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
+        return tuple(Busy(str(link), cycles) for link, cycles in order[:LISTED_LINKS])
 
     def _op_timing(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
         """Return the times of one op. `waited` has for each task the time for which it waited for objects."""

@@ -10,7 +10,7 @@ import pytest
 from buda_emu.app.api.perf import perf as model
 from buda_emu.app.cli.main import main
 from buda_emu.app.cli.verbs import perf as perf_verb
-from buda_emu.performance.timing.epoch.tasks import LINKS
+from buda_emu.performance.timing.uncertainty import LISTED_LINKS
 from buda_emu.report.perf_against import against
 from buda_emu.support.errors import HostError
 from example_netlists import DIRECTORY
@@ -189,7 +189,7 @@ def test_a_link_that_a_run_does_not_list_is_not_taken_for_unused():
     def run(**cycles):
         found = model(MATMUL).to_json()
         (epoch,) = found["epochs"]
-        links = {f"link {number}": 100.0 for number in range(LINKS - len(cycles))} | cycles
+        links = {f"link {number}": 100.0 for number in range(LISTED_LINKS - len(cycles))} | cycles
         epoch["noc_links"] = [{"name": name, "cycles": figure} for name, figure in links.items()]
         return found
 
