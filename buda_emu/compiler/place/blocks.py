@@ -1,5 +1,5 @@
-"""Grid, blocks and buffers of one op: the smallest grid that fits within a limit of work for each core (FRONTEND 4.2,
-4.3, 4.6)."""
+"""The division of one op over cores: grids, blocks, ublocks and the L1 bytes of its buffers (FRONTEND 4.2, 4.3, 4.6),
+the ways to cut an identity matmul, and the free cores of a chip."""
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
@@ -16,22 +16,27 @@ from buda_emu.support.errors import UnsupportedError
 
 TargetOf = Callable[[TileOp], Target]
 """A function that returns the target with the formats that an op is going to have."""
-WORK = 192
-"""Tile operations of one core up to which low effort takes a smaller grid; beyond this it adds cores while there are
-any."""
+MOST_WORK_PER_CORE = 192
+"""Tile operations (tiles of the result, times tile products for each) of one core up to which low effort takes a
+smaller grid; beyond this it adds cores while there are any. No measurement chose the figure: low effort only has to
+find a legal grid (FRONTEND 4.6)."""
 
 MOST_SHARED_OPERANDS = 2
-"""Largest number of operands of a fused op that several cores share (V084)."""
+"""Most operands of a fused op that are multicast to a row or a column of cores (V084)."""
 SINGLE = 1
 DOUBLE = 2
-"""Mblocks of a result in L1: with two an op works on while its readers take the previous one."""
+"""Mblocks of a result in L1. With two, an op computes one while its readers take the other; with one, it waits for
+them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The division of one op as the netlist states it; sizes are those of the netlist language.
+    """The division of one op as the netlist states it, in tiles: `grid` rows and columns of cores, and in each core `t`
+    slices of `mblock` x `ublock` tiles (OPS 6.1).
 
-    `most` is the number of tiles that an ublock of a step may have, for a fused op that sums rows."""
+    `buf_size_mb`: mblocks in the result's buffer; `m_k` and `u_kt`: number of inner blocks and tiles of the inner
+    dimension in each, 0 for ops without one; `most_step_tiles`: most tiles of an ublock of a single step, set only for
+    a fused op that sums rows."""
 
     grid: tuple[int, int]
     t: int
@@ -40,12 +45,13 @@ class Blocks:
     buf_size_mb: int = 2
     m_k: int = 0
     u_kt: int = 0
-    most: int = 0
+    most_step_tiles: int = 0
 
 
 def choose_blocks(target: Target, op: TileOp) -> Blocks:
-    """Return the smallest division of one op that fits, with a single buffer for its result where no grid has room for
-    two. Raises UnsupportedError when no grid has room for one."""
+    """Return the division of one op that low effort takes: the smallest grid that fits and whose cores do at most
+    `MOST_WORK_PER_CORE`, or the largest that fits. The result gets a single buffer if no grid has room for two. Raises
+    UnsupportedError when no grid has room for one."""
     target = target.of(op.precision)
     blocks = _smallest_division(target, op, DOUBLE) or _smallest_division(target, op, SINGLE)
     if blocks is None:
@@ -54,18 +60,18 @@ def choose_blocks(target: Target, op: TileOp) -> Blocks:
 
 
 def has_grid(target: Target, op: TileOp, buffers: int = SINGLE) -> bool:
-    """Return whether some grid has room for `buffers` buffers of the op's result. The largest grids are tried first, as
-    they are the most likely to fit."""
+    """Return whether some grid has room for an op with `buffers` mblocks in its result's buffer. The largest grids are
+    tried first, as they are the most likely to fit."""
     target = target.of(op.precision)
     divisions = (divide_op(target, op, grid, buffers=buffers) for grid in reversed(list(grids(target, op))))
     return any(blocks is not None and buffer_bytes(target, op, blocks) <= target.buffer_room for blocks in divisions)
 
 
 def _smallest_division(target: Target, op: TileOp, buffers: int) -> Blocks | None:
-    """Return the division over the smallest grid that fits and whose cores do no more than `WORK` each, or over the
-    largest one that fits; None where none does."""
+    """Return the division over the smallest grid that fits and whose cores do no more than `MOST_WORK_PER_CORE` each,
+    else over the largest one that fits; None where none does. `buffers`: mblocks in the result's buffer."""
     t, rows, columns = op.shape
-    work = t * rows * columns * max(1, _products_per_tile(op)) / WORK
+    work = t * rows * columns * max(1, _products_per_tile(op)) / MOST_WORK_PER_CORE
     best: Blocks | None = None
     for grid in grids(target, op):
         blocks = divide_op(target, op, grid, buffers=buffers)
@@ -79,15 +85,17 @@ def _smallest_division(target: Target, op: TileOp, buffers: int) -> Blocks | Non
 
 
 def _products_per_tile(op: TileOp) -> int:
-    """Return the products that each tile of the result takes; an identity matmul only moves tiles."""
+    """Return the tile products that each tile of the result takes, 0 for an op without an inner dimension and 1 for an
+    identity matmul, which only moves tiles."""
     if op.attrs.get("identity"):
         return 1
     return op.inner
 
 
 def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
-    """Yield the legal grids by number of cores (FRONTEND 4.2); for an identity matmul those that its encoding
-    allows."""
+    """Yield the legal grids (rows, columns) of an op by number of cores, the fewest first and of equal ones the
+    squarest: divisors of the result's tiles within the chip (FRONTEND 4.2). Rows or columns that the op fixes, as an
+    encoded identity matmul does, replace these."""
     _, rows, columns = op.shape
     limit_r, limit_c = target.arch.grid
     heights = [n for n in divisors(rows) if n <= limit_r]
@@ -105,20 +113,24 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
 
 
 def _has_one_row(op: TileOp) -> bool:
-    """Return whether one row of cores computes the op: each core needs all rows of its columns."""
+    """Return whether a single row of cores computes the op, because each core needs all rows of its columns."""
     return op.has("row-wise index") or (op.has("reduces") and op.attrs["dim"] == "r")
 
 
 def _has_one_column(op: TileOp) -> bool:
-    """Return whether one column of cores computes the op: each core needs all columns of its rows."""
+    """Return whether a single column of cores computes the op, because each core needs all columns of its rows."""
     return op.type == "depthwise" or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
 
 
 def divide_op(
     target: Target, op: TileOp, grid: tuple[int, int], held: int = 0, *, buffers: int = DOUBLE
 ) -> Blocks | None:
-    """Return the division over a grid with the largest ublock and the longest inner block that fit, or None where there
-    is no room. `held` bytes of constants stay in L1 beside `buffers` mblocks of the result."""
+    """Return the division of an op over `grid` with the largest ublock and the longest inner block that fit beside
+    `held` bytes of constants in L1; None where there is none. `buffers`: mblocks in the result's buffer, where the op
+    may have two.
+
+    Identity matmuls, depthwise products, fused ops that sum rows and ops without an inner dimension are not held
+    against L1 here: the caller compares `buffer_bytes` with the room."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
@@ -128,6 +140,8 @@ def divide_op(
         return _divide_products(target, op, grid, held, buffers)
     ublock = _largest_ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
+    # A gradient op has one buffer (FRONTEND 4.3), and so has an untilized result of large blocks; no measurement chose
+    # the 256 tiles.
     if op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256):
         buffers = SINGLE
     blocks = Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
@@ -139,8 +153,8 @@ def divide_op(
 
 
 def _with_longest_inner(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks | None:
-    """Return the division with the longest inner blocks that fit L1 beside `held` bytes of constants; None where none
-    do."""
+    """Return a product's or a reduction's division with the longest inner blocks for which L1 has room beside `held`
+    bytes of constants; None where even blocks of one tile do not fit."""
     for inner in reversed(divisors(op.inner)):
         divided = replace(blocks, m_k=op.inner // inner, u_kt=inner)
         if buffer_bytes(target, op, divided, held=held) <= target.buffer_room:
@@ -150,21 +164,21 @@ def _with_longest_inner(target: Target, op: TileOp, blocks: Blocks, held: int) -
 
 def _divide_row_sums(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
     """Divide a fused op that sums rows: all rows of a core are one ublock, of as many columns as fit dest; None where
-    dest has no room for one column, or for the columns that are held while a sum is taken. `buffers`: mblocks in the
-    result's buffer."""
+    dest has no room for one column, or for the columns that are kept while a sum is taken. L1 is not checked.
+    `buffers`: mblocks in the result's buffer."""
     t, rows, columns = op.shape
     height = rows // grid[0]
     dest = target.dest_tiles
     if height * max(1, kept_columns(op.steps, columns)) > dest:
         return None
     count, wide = cut_columns(columns, height, dest)
-    return Blocks(grid=grid, t=t, mblock=(1, count), ublock=(height, wide), buf_size_mb=buffers, most=dest)
+    return Blocks(grid=grid, t=t, mblock=(1, count), ublock=(height, wide), buf_size_mb=buffers, most_step_tiles=dest)
 
 
 def _divide_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
-    """Divide a fused op that begins with products: each core has one ublock, which is held while a sum is taken, and
-    the longest inner blocks for which L1 has room beside `held` bytes of constants and `buffers` mblocks of the result.
-    None where there is no room."""
+    """Divide a fused op with products: each core has one ublock, which stays in dest while a sum is taken, and the
+    longest inner blocks for which L1 has room beside `held` bytes of constants and `buffers` mblocks of the result.
+    None where dest or L1 has no room, or where more operands would be multicast than `MOST_SHARED_OPERANDS`."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     products = sum(step.inner > 0 for step in op.steps)
@@ -178,14 +192,15 @@ def _divide_products(target: Target, op: TileOp, grid: tuple[int, int], held: in
 
 
 def cut_columns(columns: int, height: int, dest: int) -> tuple[int, int]:
-    """Return the number of ublocks, and their columns, that `columns` are cut into when each ublock has `height` rows
-    and as many columns as fit dest, which holds `dest` tiles."""
+    """Return how many ublocks `columns` tiles are cut into and how many columns each has: the most that, with `height`
+    rows, fit `dest` tiles. Raises ValueError where not even one column fits."""
     wide = max(size for size in divisors(columns) if size * height <= dest)
     return columns // wide, wide
 
 
 def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
-    """Return the division of one step of a fused op (OPS 8.3), derived from that of the op, `blocks`."""
+    """Return the division of one step of a fused op (OPS 8.3), derived from the op's division `blocks`; this division
+    itself for an op without products or sums in its steps."""
     if not op.has_sums:
         return blocks
     if not op.sums_rows:
@@ -194,7 +209,7 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
             u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0)
         return replace(blocks, m_k=step.inner // u_kt if u_kt else 0, u_kt=u_kt)
     height = blocks.ublock[0]
-    max_tiles = blocks.most
+    max_tiles = blocks.most_step_tiles
     count, wide = cut_columns(step.columns or op.shape[2], height, max_tiles)
     m_k = u_kt = 0
     if step.inner:
@@ -203,7 +218,8 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
 
 
 def divide_picker(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivision) -> Blocks:
-    """Return the division of an identity matmul whose strips and ublocks are cut as `cut` says."""
+    """Return the division over `grid` of an identity matmul whose strips and ublocks are cut as `cut` says. L1 is not
+    checked."""
     t, rows, columns = op.shape
     height = rows // grid[0]
     width = columns // grid[1]
@@ -220,8 +236,8 @@ def divide_picker(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDi
 
 
 def _largest_ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
-    """Return the largest ublock that divides the block and fits `dest` tiles, the wider of equal ones (FRONTEND 4.2).
-    With `rows_fixed` it has one row."""
+    """Return the rows and columns of the largest ublock that divides `block` and fits `dest` tiles, the wider of equal
+    ones (FRONTEND 4.2). With `rows_fixed` it has one row."""
     if rows_fixed:
         heights = [1]
     else:
@@ -232,26 +248,30 @@ def _largest_ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> t
 
 @cache
 def size_of_tile(df: str, alignment: int) -> int:
-    """Return the bytes of a tile with its header."""
+    """Return the bytes of a 32 x 32 tile of format `df` with its header, rounded up to `alignment`."""
     return tile_bytes(df, 32, 32, alignment, header=True)
 
 
 _READ_BYTES = 72 << 10
-"""Largest operand buffer in bytes for which the router asks when the operand is read out of DRAM or by a fused op."""
+"""Largest operand buffer in bytes for which the router asks when the operand is read out of DRAM or by a fused op.
+Without it pipegen2 refused HRNet on an e75 (V355); tests/compiler/place/test_l1.py holds it against our router."""
 _MULTICAST_BYTES = 100 << 10
 """Largest buffer in bytes that the router gives a core which reads an operand out of DRAM for a row or a column of
-cores (`routing.streams.dram_reads.scaled_bytes`). The core at the corner of a grid may do so for both factors."""
+cores (`MERGED_READ_BYTES` of `routing/streams/model.py`). The core at the corner of a grid may do so for both
+factors."""
 _ROOM_FOR_READS = 160_000
-"""Bytes of L1 beside `Target.buffer_room` for such buffers, with headers of four sizes of tile (`routing/streams`)."""
+"""Bytes of L1 beside `Target.buffer_room` that such buffers may take, after headers of four sizes of tile
+(`routing/streams`). tests/compiler/place/test_l1.py compares it with what the router has left."""
 
 
 def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -> int:
-    """Return the bytes of L1 that one core needs: two buffers of each operand, the buffer of the result, partial sums,
-    and `held` bytes of constants (FRONTEND 4.3, NETLIST 2.2)."""
+    """Return the bytes of L1 that one core needs for an op with this division: two blocks of each operand, the result's
+    buffer, partial sums, `held` bytes of constants, and what the router's read buffers take beyond the room kept for
+    them (FRONTEND 4.3, NETLIST 2.2). For a picker, its tiles and words count, too."""
     align = target.arch.alignment
 
     def size(df: str) -> int:
-        """Return the bytes of a tile of a format, aligned."""
+        """Return the bytes of a tile of a format with its header, aligned."""
         return size_of_tile(df, align)
 
     act = size("Float32" if op.type == "quantization" else target.activation_df)
@@ -284,29 +304,30 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
 
 
 def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, float32: int) -> int:
-    """Return the bytes that a product needs for its factors, two blocks of each, for a bias or the scales of integers,
-    and what buffers that read for rows and columns of cores take beyond their room; whether the factors come out of
-    DRAM is not known here. `reads` are the bytes of a tile of each operand, `act` and `float32` those of activations
-    and of Float32."""
+    """Return the bytes of L1 that a product needs for two blocks of each factor, for a bias or the scales of integers,
+    and for read buffers beyond the room that is kept for them. Both factors count as if they came out of DRAM, as their
+    source is not known here. `reads`: bytes of a tile of each operand; `act` and `float32`: bytes of a tile of
+    activations and of Float32."""
     ublock = prod(blocks.ublock)
     left = blocks.mblock[0] * blocks.ublock[0]
     if op.type == "depthwise":  # each column of the result has a column of its own (`routing.pipes.ops.Depthwise`)
         left *= blocks.ublock[1]
     right = blocks.mblock[1] * blocks.ublock[1]
     total = 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
-    beside = _MULTICAST_BYTES * ((blocks.grid[1] > 1) + (blocks.grid[0] > 1))
+    read_buffers = _MULTICAST_BYTES * ((blocks.grid[1] > 1) + (blocks.grid[0] > 1))
     if op.attrs.get("bias"):
         total += 2 * ublock * act
-        beside += max(0, _READ_BYTES - 2 * ublock * act)
+        read_buffers += max(0, _READ_BYTES - 2 * ublock * act)
     if op.attrs.get("dequant"):
         total += 4 * ublock * float32
-    return total + max(0, beside - _ROOM_FOR_READS)
+    return total + max(0, read_buffers - _ROOM_FOR_READS)
 
 
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
-    """Return the bytes that a fused op with sums needs for its operands (two blocks of each; all inner blocks of one
-    that several steps read, the whole inner dimension of a factor), its intermediates, and what its read buffers take
-    beyond their room. `reads` are the bytes of a tile of each operand, `act` those of a tile of activations."""
+    """Return the bytes of L1 that a fused op with sums needs for its operands (two blocks of each, the whole inner
+    dimension of a second factor, all inner blocks of an operand that several steps read), for its intermediates, and
+    for read buffers beyond the room that is kept for them. `reads`: bytes of a tile of each operand; `act`: those of a
+    tile of activations."""
     total = 0
     tiles = dict[str, int]()
     deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again
@@ -328,7 +349,7 @@ def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> in
 
 
 def no_grid_error(target: Target, op: TileOp) -> UnsupportedError:
-    """Build the error for an op whose buffers fit no grid."""
+    """Build the error for an op whose buffers fit no grid; the caller raises it."""
     return UnsupportedError(
         f"compile: {op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles: divide it "
         "into several, in the model"
@@ -336,14 +357,17 @@ def no_grid_error(target: Target, op: TileOp) -> UnsupportedError:
 
 
 MOST_PAIRS = 6000
-"""Most pairs of indices that one row of cores may have: their words stay in L1."""
+"""Most pairs of indices of one row of cores with which the search tries other cuts of an identity matmul: the words of
+all pairs stay in L1. No measurement chose the figure."""
 MOST_INNER = 32
-"""Most tiles of the inner dimension in one strip."""
+"""Most tiles of the inner dimension in one strip of an identity matmul that the search tries. No measurement chose the
+figure."""
 
 
 def picker_cuts(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
-    """Yield the ways to cut the strips and ublocks of an identity matmul over `grid_rows` rows of cores; an ublock has
-    at most `dest` rows. Nothing if there are too many pairs for a search, unless these are the op's own rows."""
+    """Yield the ways to cut the strips and ublocks of an identity matmul over `grid_rows` rows of cores whose words
+    have 16 bits. An ublock has at most `dest` rows. Nothing if there are more pairs than `MOST_PAIRS`, unless the op
+    was lowered for as many rows."""
     table: PickTable = op.attrs["table"]
     block = op.shape[1] // grid_rows
     if table.counts(WorkDivision(grid_rows)).pairs > MOST_PAIRS and grid_rows != op.attrs["rows"]:
@@ -356,7 +380,8 @@ def picker_cuts(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]
 
 
 def with_cut_counts(op: TileOp, cut: WorkDivision) -> TileOp:
-    """Return the op as the search sees it: with the counts of a cut, but without the encoding itself."""
+    """Return an identity matmul with the numbers of strips, ublocks, tiles and words that a cut gives it, but still
+    with its old tiles and words: enough to estimate cycles and L1 without encoding it."""
     counts = op.attrs["table"].counts(cut)
     attrs = {
         "strips": (counts.strips,) * cut.grid_rows,
@@ -369,7 +394,8 @@ def with_cut_counts(op: TileOp, cut: WorkDivision) -> TileOp:
 
 
 def encode_picker(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
-    """Return the op with the tiles and the encoding of its division. New constants are added to the graph."""
+    """Return an identity matmul with the tiles and words of its division; any other op, or one that was lowered for
+    this division, as it is. New constants are added to the graph `tiles`."""
     cut = WorkDivision(blocks.grid[0], blocks.ublock[0], blocks.u_kt)
     if "table" not in op.attrs or cut == WorkDivision(op.attrs["rows"]):
         return op
@@ -377,8 +403,9 @@ def encode_picker(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
 
 
 def replace_table(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
-    """Return an identity matmul with another table, cut in another way: its slices and rows, its tiles and its
-    encoding. The new tiles and words are added to `constants`."""
+    """Return an identity matmul that picks by `table`, cut as `cut` says: with the table's slices and rows, and with
+    its tiles and words, which are added to `constants` under new names. Raises UnsupportedError if they do not fit
+    16-bit words."""
     picker = table.picker(cut)
     kind = "picker" if picker.plain else "value"
     names = [_unused_name(constants, f"{op.name}.{part}", cut.grid_rows) for part in ("picker", "encoding")]
@@ -399,7 +426,8 @@ def replace_table(constants: dict[str, Constant], op: TileOp, table: PickTable, 
 
 
 def _unused_name(constants: Container[str], stem: str, number: int) -> str:
-    """Return a name that no constant has: the stem, if need be with `number` and underscores behind it."""
+    """Return a name that no constant has: `stem`, or if that is taken `stem.number`, with as many underscores behind it
+    as it needs."""
     name = stem
     if stem in constants:
         name = f"{stem}.{number}"
@@ -416,30 +444,33 @@ class CoreGrid:
         self._columns = columns
 
     def take(self, grid: tuple[int, int]) -> tuple[int, int] | None:
-        """Take the first free rectangle, row by row, and return its upper left core, or None where there is none."""
-        at = next(self._free(grid), None)
+        """Mark the first free rectangle of `grid` rows and columns, row by row, as used, and return its upper left
+        core; None, with nothing changed, where there is none."""
+        at = next(self._free_places(grid), None)
         if at is not None:
             self.block(at, grid)
         return at
 
     def block(self, at: tuple[int, int], grid: tuple[int, int]) -> None:
-        """Mark the cores of a rectangle as used."""
+        """Mark the cores of a rectangle of `grid` rows and columns with the upper left core `at` as used."""
         mask = (1 << grid[1]) - 1
         for row in range(at[0], at[0] + grid[0]):
             self._rows[row] &= ~(mask << at[1])
 
     def release(self, at: tuple[int, int], grid: tuple[int, int]) -> None:
-        """Mark the cores of a rectangle as free again."""
+        """Mark the cores of a rectangle of `grid` rows and columns with the upper left core `at` as free again."""
         mask = (1 << grid[1]) - 1
         for row in range(at[0], at[0] + grid[0]):
             self._rows[row] |= mask << at[1]
 
     def places(self, grid: tuple[int, int]) -> list[tuple[int, int]]:
-        """List the upper left cores of all free rectangles of a size."""
-        return list(self._free(grid))
+        """List the upper left cores of all rectangles of `grid` rows and columns whose cores are all free, row by
+        row."""
+        return list(self._free_places(grid))
 
-    def _free(self, grid: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """Yield the top-left core of each rectangle of a grid, in rows and columns, whose cores are all free."""
+    def _free_places(self, grid: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the upper left core of each rectangle of `grid` rows and columns whose cores are all free, row by
+        row."""
         height, width = grid
         mask = (1 << width) - 1
         for top in range(len(self._rows) - height + 1):

@@ -1,4 +1,5 @@
-"""The legal divisions of an op that are worth considering: the fastest one for each number of cores."""
+"""The divisions of an op that the search chooses from: for each grid the quickest one that has room, with as many
+constants in L1 as fit."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -33,15 +34,16 @@ from buda_emu.spec.archs import EXTRA_STREAMS
 from buda_emu.support.errors import UnsupportedError
 
 MOST_BUFFERED_INPUTS = 8
-"""Most inputs that one half of an output buffer holds (docs/compile/placing.md, "The search", step 1)."""
+"""Most inputs that one half of an output buffer holds (docs/compile/placing.md, "The search", step 1). No measurement
+chose the figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A division of an op with the constants that stay in L1 (`held`) and its estimates.
 
-    `math` is the cycles of one input on one core; `cycles` those of the slowest of the core and its transfers;
-    `streamed` the bytes that DRAM moves for each input."""
+    `math`: cycles of one input on one core; `cycles`: the same, or those of its slowest transfer if that takes longer;
+    `streamed`: bytes that DRAM moves for each input."""
 
     blocks: Blocks
     held: frozenset[str]
@@ -57,7 +59,8 @@ class Choice:
 
 def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
     """Return the division that low effort takes: the smallest grid within a limit of work, parameters in DRAM (FRONTEND
-    4.6)."""
+    4.6). A picker that fits no grid as it was lowered is cut in another way, with constants in L1. Raises
+    UnsupportedError when no grid has room for the buffers."""
     try:
         blocks = choose_blocks(target, op)
     except UnsupportedError:
@@ -70,15 +73,17 @@ def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
 
 
 def picker_operands(op: TileOp) -> frozenset[str]:
-    """Return the operands that have to stay in L1: the tiles and words of an identity matmul."""
+    """Return the sources of the operands of an identity matmul that have to stay in L1, its tiles and its words; none
+    for other ops."""
     if not op.attrs.get("identity"):
         return frozenset()
     return frozenset(op.uses[number].source for number in (0, 2))
 
 
 def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
-    """Return the quickest choice of each grid, by number of cores, without grids for which a constant's buffers exceed
-    a DRAM channel if there are others. Raises UnsupportedError when no grid has room for the buffers."""
+    """Return the quickest choice of each grid, the grids with the fewest cores first. Grids for which a buffer of a
+    constant exceeds a DRAM channel are left out unless all do. Where no grid has room for two mblocks of the result,
+    all choices have one. Raises UnsupportedError when no grid has room for the buffers."""
     target = target.of(op.precision)
     best = _choices_by_grid(target, tiles, op, DOUBLE) or _choices_by_grid(target, tiles, op, SINGLE)
     if not best:
@@ -87,7 +92,8 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
 
 
 def _choices_by_grid(target: Target, tiles: TileGraph, op: TileOp, buffers: int) -> list[Choice]:
-    """Return the quickest choice of each grid that has room, with `buffers` mblocks in the result's buffer."""
+    """Return the quickest choice of each grid that has room with `buffers` mblocks in the result's buffer, the grids
+    with the fewest cores first; empty where none has."""
     best: list[Choice] = []
     for grid in grids(target, op if "table" not in op.attrs else replace(op, grid=None)):
         cut_choices = [
@@ -101,8 +107,8 @@ def _choices_by_grid(target: Target, tiles: TileGraph, op: TileOp, buffers: int)
 
 
 def drop_slower(candidates: list[Choice]) -> list[Choice]:
-    """Return the choices without those that are slower than one of as many or fewer cores and read no less out of
-    DRAM."""
+    """Return the choices by number of cores, the fewest first, without those that gain nothing over a choice of as many
+    or fewer cores: neither fewer cycles nor fewer bytes out of DRAM."""
     best: list[Choice] = []
     for choice in sorted(candidates, key=lambda choice: (choice.cores, choice.cycles, choice.streamed)):
         if all(choice.cycles < other.cycles or choice.streamed < other.streamed for other in best):
@@ -111,7 +117,8 @@ def drop_slower(candidates: list[Choice]) -> list[Choice]:
 
 
 def _picker_variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tuple[TileOp, WorkDivision | None]]:
-    """Yield the op itself, or an identity matmul in all ways in which its strips and ublocks may be cut."""
+    """Yield the op with None, or an identity matmul with the counts of each way to cut its strips and ublocks over the
+    grid's rows of cores, and that way."""
     if "table" not in op.attrs:
         yield op, None
         return
@@ -122,8 +129,9 @@ def _picker_variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Itera
 def _choice_for_grid(
     target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], buffers: int, cut: WorkDivision | None = None
 ) -> Choice | None:
-    """Return the choice for one grid with as many constants in L1 as there is room for, the smallest first; None where
-    the buffers do not fit. `buffers`: mblocks in the result's buffer; `cut`: the strips and ublocks of a picker."""
+    """Return the choice for one grid with as many constants in L1 as there is room and there are streams for, the
+    smallest first; None where the buffers do not even fit without them. `buffers`: mblocks in the result's buffer;
+    `cut`: the strips and ublocks of an identity matmul, None for other ops."""
     need = _holdable_bytes(target, tiles, op, grid)
     order = sorted(need, key=lambda name: (need[name], name))
     for count in range(len(order), -1, -1):
@@ -144,8 +152,8 @@ def _choice_for_grid(
 
 
 def _holdable_bytes(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> dict[str, int]:
-    """Return the bytes of each constant that one core could hold in L1; tables and flat data are read where they
-    lie."""
+    """Return the bytes that each constant of the op would take in the L1 of one core, by its name. Tables, the operands
+    that a picker always keeps in L1, and constants of ops that read flat data are left out: they are not a choice."""
     if op.has("reads flat data"):
         return {}
     must = picker_operands(op)
@@ -160,15 +168,16 @@ def _holdable_bytes(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[in
 
 
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
-    """Return whether a core has streams for the constants `held` in L1, once numbers are repeated where that helps."""
+    """Return whether a core has streams enough for its operands if the constants `held` stay in L1, once constants of a
+    single number are repeated where that saves streams (`repeat_numbers`)."""
     repeated = to_repeat(tiles, op, blocks, held)
     return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= len(EXTRA_STREAMS) - FORKS
 
 
 def deepen_buffer(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
     """Return the division with an output buffer of up to `MOST_BUFFERED_INPUTS` inputs, as far as L1 goes beside `held`
-    bytes of constants. No larger buffer makes anything slower, and branches of different length that meet again need it
-    (FRONTEND 5, fork-join)."""
+    bytes of constants; an untilized result keeps its buffer. No larger buffer makes anything slower, and branches of
+    different length that meet again need it (FRONTEND 5, fork-join)."""
     if op.attrs.get("untilize"):
         return blocks
     t = blocks.t

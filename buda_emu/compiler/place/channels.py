@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import Use as TileUse
 from buda_emu.compiler.place.blocks import size_of_tile
-from buda_emu.compiler.place.cost import op_cycles, shape_behind, speeds, transfer_cycles
+from buda_emu.compiler.place.cost import op_cycles, shape_after_tms, speeds, transfer_cycles
 from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
@@ -58,7 +58,7 @@ def bytes_read(placement: Placement, placed: PlacedOp, use: TileUse) -> float:
     if placed.op.has("row-wise index"):
         behind = placed.op.shape
     else:
-        behind = shape_behind(placement.tiles, use)
+        behind = shape_after_tms(placement.tiles, use)
     return float(min(prod(behind), prod(placement.tiles.shape_of(use.source))) * _bytes_per_tile(placement))
 
 

@@ -1,4 +1,5 @@
-"""The estimated cost of a division of an op in isolation: cycles of one core, and of the transfer of its operands.
+"""The estimated cost of a division of an op in isolation: cycles of one core, cycles of its transfers, and bytes that
+DRAM moves.
 
 The search is bounded by these figures; its results are judged by the whole timing model (`search/evaluate.py`)."""
 
@@ -16,13 +17,14 @@ from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.spec.devices import Device
 
-DEEPEST = 16
-"""Tiles of the inner dimension in a block of a product, where only an estimate is needed."""
+LONGEST_INNER_BLOCK = 16
+"""Most tiles of the inner dimension in one block of a product whose division is not known yet (`product_cycles`). No
+measurement chose the figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Bytes in a cycle: of all DRAM channels together, and of the host link."""
+    """Bytes in a cycle: `dram` of all DRAM channels together, `host` of the host link."""
 
     dram: float
     host: float
@@ -36,14 +38,14 @@ def speeds(chip: Device) -> Speeds:
 
 
 @cache
-def _cost(call: OpCall) -> OpCost:
-    """Return the cost of a call of the cost model, computed once for equal calls."""
+def _cached_op_cost(call: OpCall) -> OpCost:
+    """Return the cost of a call of the op cost model, computed once for equal calls."""
     return op_cost(call)
 
 
 def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAttributes) -> OpCall:
-    """Return the call of the cost model for an op, or for a step of it that has this type, these blocks and these
-    attributes."""
+    """Return the call of the op cost model for one op, or for one step of a fused op with the step's type, blocks and
+    attributes. The formats are those of the target."""
     df = target.activation_df
     m, n = blocks.mblock
     r, c = blocks.ublock
@@ -88,7 +90,8 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAt
 
 
 def _reduce_fields(blocks: Blocks, attrs: TileAttributes) -> dict[str, Any]:
-    """Return the fields of a reduction's call; its blocks are those of its operand."""
+    """Return the fields of a reduction's call that differ from those of other ops. The cost model takes the blocks of
+    the operand, so the reduced dimension counts with all its tiles, and a reduction over t has their number in `z`."""
     m, n = blocks.mblock
     r, c = blocks.ublock
     deep = max(blocks.m_k, 1)
@@ -102,7 +105,8 @@ def _reduce_fields(blocks: Blocks, attrs: TileAttributes) -> dict[str, Any]:
 
 
 def _picker_fidelity(target: Target) -> str:
-    """Return the fidelity of an identity matmul, which needs no more than HiFi2 to move numbers."""
+    """Return the fidelity of an identity matmul: LoFi where the target has it, else HiFi2, which is enough to move
+    numbers unchanged."""
     if target.fidelity == "LoFi":
         return "LoFi"
     return "HiFi2"
@@ -110,11 +114,11 @@ def _picker_fidelity(target: Target) -> str:
 
 def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float:
     """Return the cycles of one core for the product of a matrix of `rows` x `inner` tiles by a constant of `inner` x
-    `columns` tiles."""
+    `columns` tiles, before the product is an op with a division of its own."""
     wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
     high = max(size for size in divisors(rows) if size * wide <= target.dest_tiles)
-    deep = max(size for size in divisors(inner) if size <= DEEPEST)
-    return _cost(
+    deep = max(size for size in divisors(inner) if size <= LONGEST_INNER_BLOCK)
+    return _cached_op_cost(
         OpCall(
             op_type="matmul",
             arch=target.arch.name,
@@ -134,10 +138,10 @@ def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float
 
 
 def picker_cycles(target: Target, rows: int, columns: int) -> float:
-    """Return the cycles of one core for an identity matmul as it is lowered, before the search divides it. For each
-    tile that it makes it reads two, since a tap may begin anywhere in a tile."""
+    """Return the cycles of one core for an identity matmul of `rows` x `columns` tiles as it is lowered, before the
+    search divides it. For each tile that it makes it reads two, since a tap may begin anywhere in a tile."""
     wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
-    return _cost(
+    return _cached_op_cost(
         OpCall(
             op_type="matmul",
             arch=target.arch.name,
@@ -161,16 +165,17 @@ def picker_cycles(target: Target, rows: int, columns: int) -> float:
 
 
 def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:
-    """Return the cycles of one core for one input, when other ops feed it."""
+    """Return the cycles of one core for one input, if operands never keep it waiting: those of all steps of a fused op,
+    and of an activation that is part of the op (`sfpu_op`)."""
     calls = [op_call(target, op, step_blocks(op, blocks, step), step.type, step.attrs) for step in op.steps]
     calls = calls or [op_call(target, op, blocks, op.type, op.attrs)]
     if "sfpu_op" in op.attrs:
         calls.append(op_call(target, op, blocks, op.attrs["sfpu_op"], {}))
-    return sum(_cost(call).core_cycles * in_graph(call) for call in calls)
+    return sum(_cached_op_cost(call).core_cycles * in_graph(call) for call in calls)
 
 
-def shape_behind(tiles: TileGraph, use: Use) -> Shape:
-    """Return the tiles of an operand after its TMs as (t, rows, columns)."""
+def shape_after_tms(tiles: TileGraph, use: Use) -> Shape:
+    """Return the shape of an operand as its reader sees it, after its TMs, in tiles as (t, rows, columns)."""
     shape = tiles.shape_of(use.source)
     for tm in use.tms:
         shape = after(tm, shape)
@@ -178,9 +183,10 @@ def shape_behind(tiles: TileGraph, use: Use) -> Shape:
 
 
 def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
-    """Return the tiles of operand `number` that one core reads for one input: a row of cores shares rows, a column of
-    cores shares columns (OPS 6.1)."""
-    shape = shape_behind(tiles, op.uses[number])
+    """Return the tiles of operand `number` that one core reads for one input, at least 1: cores of one row read the
+    same rows of a product's first operand, cores of one column the same columns of its second, and all other operands
+    are cut over all cores (OPS 6.1). Of an embedding's table only the picked rows count."""
+    shape = shape_after_tms(tiles, op.uses[number])
     if op.has("row-wise index") and number == 0:
         shape = op.shape  # of the table the rows that are picked
     rows, columns = blocks.grid
@@ -191,10 +197,11 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
     return max(1, prod(shape) // (rows * columns))
 
 
-def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
-    """Return the rows and columns of buffers of a constant as its reader needs it, as operand `number`: the second
-    operand of a product is divided by columns of cores, the first by rows, others by both (OPS 6.1). `shape`: the
-    constant's tiles; `grid`: the reader's."""
+def constant_grid(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
+    """Return the rows and columns of buffers into which the queue of a constant is cut so that it suits its reader,
+    which takes it as operand `number`: the second operand of a product is cut by the reader's columns of cores, the
+    first by its rows, any other by both (OPS 6.1). `shape`: the constant's shape in tiles; `grid`: the reader's rows
+    and columns of cores."""
     if op.is_factor(number):
         height = 1
     else:
@@ -207,7 +214,8 @@ def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -
 
 
 def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> bool:
-    """Return whether no buffer of a constant is larger than a DRAM channel."""
+    """Return whether every constant of the op, cut for this grid of cores, has buffers that are no larger than a DRAM
+    channel. Tables and words do not count."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     room = target.arch.dram_channel_bytes - DRAM_RESERVED
     held = [
@@ -215,12 +223,12 @@ def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int,
         for number, use in enumerate(op.uses)
         if use.source in tiles.constants and tiles.constants[use.source].kind == "value"
     ]
-    return all(prod(shape) * size // prod(divided_like(op, number, shape, grid)) <= room for number, shape in held)
+    return all(prod(shape) * size // prod(constant_grid(op, number, shape, grid)) <= room for number, shape in held)
 
 
 def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:
-    """Return the cycles of the slowest transfer of an op for one input: of an operand into a core, or of the result out
-    of it. Sources in `held` stay in L1 and are not moved."""
+    """Return the cycles of the slowest transfer of an op for one input and core: of an operand into the core, or of the
+    result out of it. Operands whose source is in `held` stay in L1 and are not moved."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     chip = target.chip
     slowest = prod(op.shape) // prod(blocks.grid) * size / chip.stream_rate
@@ -235,8 +243,9 @@ def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks
 
 
 def streamed_bytes(target: Target, tiles: TileGraph, op: TileOp, held: frozenset[str]) -> float:
-    """Return the bytes that an op moves in DRAM for each input: the inputs and constants that it reads there, except
-    those `held` in L1, and the output that it writes."""
+    """Return the bytes that DRAM moves for an op with each input: the model's inputs and the constants that it reads,
+    except those `held` in L1, and an untilized result. What other ops make does not count, as it may stay on the
+    chip."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     read = [use.source for use in op.uses if use.source not in tiles.ops and use.source not in held]
     if op.has("row-wise index"):  # of the table the rows that are picked

@@ -8,7 +8,7 @@ from math import gcd, lcm, prod
 from buda_emu.compiler.lower.tiles import Constant, Shape, State
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.channels import Due, Phase, Readers, dues, traffic
-from buda_emu.compiler.place.cost import divided_like
+from buda_emu.compiler.place.cost import constant_grid
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.target import Target
@@ -380,7 +380,7 @@ def _constant_layout(placement: Placement, name: str, readers: Sequence[PlacedOp
     df = _constant_format(target, constant)
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(constant.shape, (reader.blocks.grid[0], 1))
-    grid = divided_like(reader.op, number, constant.shape, reader.blocks.grid)
+    grid = constant_grid(reader.op, number, constant.shape, reader.blocks.grid)
     if reader.op.is_factor(number) and name not in reader.held and placement.waits_for_one:
         grid = grid[0], buffer_count(grid[1], c, target.arch.dram_channels)
     return df, "tilized", input_blocks(constant.shape, grid)

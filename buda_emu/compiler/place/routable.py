@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use
 from buda_emu.compiler.place.blocks import Blocks, step_blocks
-from buda_emu.compiler.place.cost import divided_like
+from buda_emu.compiler.place.cost import constant_grid
 from buda_emu.netlist.model import Tm as NetlistTm
 from buda_emu.performance.routing.pipes.edge import Consumer, count_stack_phases
 from buda_emu.performance.routing.pipes.model import RefusedError
@@ -150,7 +150,7 @@ def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
     if reader.grid != blocks.grid or (op.attrs.get("identity") and number != 1):
         return 1
     shape = tiles.shape_of(use.source)
-    return int(_count_pipes(shape, divided_like(op, number, shape, blocks.grid), shape[0], use.tms, reader.grid).max())
+    return int(_count_pipes(shape, constant_grid(op, number, shape, blocks.grid), shape[0], use.tms, reader.grid).max())
 
 
 def streams_of_operands(

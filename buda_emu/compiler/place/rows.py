@@ -29,7 +29,7 @@ from buda_emu.compiler.place.blocks import (
     replace_table,
     with_cut_counts,
 )
-from buda_emu.compiler.place.cost import shape_behind
+from buda_emu.compiler.place.cost import shape_after_tms
 from buda_emu.compiler.target import Target
 
 
@@ -409,7 +409,7 @@ def _slice_op(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
     for place, use in enumerate(op.uses):
         if is_product and place == 1:
             uses.append(_repeat_factor(use, t, count))
-        elif shape_behind(tiles, use)[1] % count:
+        elif shape_after_tms(tiles, use)[1] % count:
             return None
         else:
             uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
