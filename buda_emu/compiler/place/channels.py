@@ -1,5 +1,5 @@
-"""DRAM channels of queues for an epoch of a single input: the bytes that DRAM moves, when each transfer is due, and
-channels that suit both."""
+"""DRAM channels of queues: the bytes that DRAM moves for each, and for epochs of a single input when each transfer is
+due and channels that suit both."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,22 +18,24 @@ from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
 Number = TypeVar("Number", float, NDArray[np.float64])
-"""A number, or one for each price of a core (`search/single_input.py`)."""
+"""A number, or an array with one for each price of a core (`search/single_input.py`)."""
 Readers = dict[str, list[PlacedOp]]
-"""The ops that read each tensor, in order."""
+"""The ops that read each tensor, by its name, in order."""
 
 
 class Phase(NamedTuple):
-    """The time at which a channel moves bytes: while an epoch loads what stays in L1 (`once`), or with its inputs."""
+    """The time at which DRAM moves bytes of an epoch: while the epoch loads what stays in L1, before its first input
+    (`once`), or with each of its inputs."""
 
     epoch: int
     once: bool = False
 
 
-def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
-    """Return the bytes of one input that a queue moves in each phase, as `buda-emu perf` counts them: a broadcast is
-    made on the way, and what stays in L1 is loaded once for all inputs of a round. `readers`: the ops that read each
-    tensor."""
+def traffic_by_phase(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
+    """Return the bytes that DRAM moves of a queue for one input in each phase, as `buda-emu perf` counts them: what an
+    epoch writes, and what each reader takes. A broadcast is made on the way to the cores and adds nothing; what stays
+    in L1 is loaded once, so the inputs of a round share its bytes. Empty for a queue in the host's memory. `readers`:
+    the ops that read each tensor."""
     if queue.loc != "dram":
         return {}
     moved: dict[Phase, float] = {}
@@ -41,7 +43,7 @@ def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase,
     if producer is not None:
         moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * _bytes_per_tile(placement))
     tensor = _tensor_name(queue)
-    for placed in readers_of(placement, queue, readers):
+    for placed in queue_readers(placement, queue, readers):
         phase = Phase(placed.epoch, tensor in placed.held)
         if phase.once:
             inputs = placement.count(placed.op.program)
@@ -54,7 +56,8 @@ def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase,
 
 
 def bytes_read(placement: Placement, placed: PlacedOp, use: TileUse) -> float:
-    """Return the bytes that DRAM moves for an operand of an op that reads it there."""
+    """Return the bytes that DRAM moves with each input for the operand `use` of an op that reads it there: no more than
+    the tensor has, and of an embedding's table only the picked rows."""
     if placed.op.has("row-wise index"):
         behind = placed.op.shape
     else:
@@ -63,12 +66,13 @@ def bytes_read(placement: Placement, placed: PlacedOp, use: TileUse) -> float:
 
 
 def _bytes_per_tile(placement: Placement) -> int:
-    """Return the bytes of a tile in the format of activations."""
+    """Return the bytes of a tile with its header in the format of activations."""
     return size_of_tile(placement.target.activation_df, placement.target.arch.alignment)
 
 
 def _tensor_name(queue: Queue) -> str:
-    """Return the name of the tensor that a queue holds."""
+    """Return the name of the tensor that a queue holds: of its constant, of the op that fills it, or else its own
+    name."""
     if queue.tensor:
         return queue.tensor
     if queue.role in ("between", "fork"):
@@ -76,9 +80,10 @@ def _tensor_name(queue: Queue) -> str:
     return queue.name
 
 
-def readers_of(placement: Placement, queue: Queue, readers: Readers) -> Iterator[PlacedOp]:
-    """Yield the ops that take a tensor out of this queue, leaving out those that have it from another queue or from the
-    op itself."""
+def queue_readers(placement: Placement, queue: Queue, readers: Readers) -> Iterator[PlacedOp]:
+    """Yield the ops that take a tensor out of this queue. Left out are those that read another queue of the same
+    constant, those of the producer's epoch, which have it from the producer's cores unless it is detoured for them, and
+    of a queue beside a long branch those of other epochs."""
     producer = placement.ops.get(queue.input)
     tensor = _tensor_name(queue)
     for placed in readers.get(tensor, ()):
@@ -90,15 +95,16 @@ def readers_of(placement: Placement, queue: Queue, readers: Readers) -> Iterator
 
 
 HOP = 1_200.0
-"""Cycles between the end of a part and the start of its reader, beside the bytes: latencies of the NoC."""
+"""Cycles between the end of a part and the start of its reader, beside the bytes: latencies of the NoC and the first
+tiles. No measurement of the figure is recorded."""
 
 
 class Due(NamedTuple):
-    """The deadline of a transfer.
+    """The deadline of one transfer between DRAM and a core.
 
-    `cycle` is the last cycle of an epoch at which nothing waits for it yet; for data that is written it is counted from
-    the time at which all of it is made. It is made in `parts` parts, the first of them `since` cycles before the
-    last."""
+    `cycle`: how many cycles the transfer may take so that nothing waits for it. For data that is read they count from
+    the beginning of the epoch, or of its loading; for data that is written (`written`) from the time at which all of it
+    is made. It is made in `parts` parts, the first of them `since` cycles before the last."""
 
     cycle: float
     parts: int = 1
@@ -106,20 +112,24 @@ class Due(NamedTuple):
     written: bool = False
 
     def limit(self, late: float) -> float:
-        """Return the cycles that the channel of the transfer may take so that nothing is more than `late` cycles late:
-        a part after it is made, and all parts after the first one is."""
+        """Return the cycles that the channel may take for the transfer so that it is at most `late` cycles late: one
+        part from the time at which the last is made, and all parts from the time at which the first is. `Due.late` is
+        the inverse."""
         return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
 
     def late(self, cycles: float) -> float:
-        """Return how many cycles late the transfer is if its channel takes `cycles` cycles."""
+        """Return how many cycles late the transfer is if its channel takes `cycles` cycles for all of it; negative
+        where it is early."""
         return max(cycles / self.parts - self.cycle, cycles - self.since - self.cycle)
 
 
 @dataclass(slots=True)
 class _OpTimes:
-    """The times of an op in cycles: of one part with the operands it reads on its way (`part_cycles`), and of the other
-    parts, which come while it works (`later_cycles`); its number of parts; when its first part and when all of it is
-    done; and by when it has to begin its first and its last part."""
+    """The times of an op in cycles of its epoch.
+
+    `part_cycles`: how long one of its `parts` parts takes with the operands read for it; `later_cycles`: how much later
+    than the first part the others are done at least; `first` and `done`: when its first part and all of it are done;
+    `begin_by` and `last_by`: by when it has to begin its first and its last part."""
 
     part_cycles: float
     later_cycles: float
@@ -131,8 +141,9 @@ class _OpTimes:
 
 
 def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp]) -> dict[str, _OpTimes]:
-    """Return the times of each op, in cycles from the beginning of its epoch, when every op begins as soon as it can;
-    deadlines are not set yet."""
+    """Return the times of each op, in cycles from the beginning of its epoch, when every op begins as soon as the ops
+    that it reads allow; `begin_by` and `last_by` are not set yet. The ops have to be in an order in which producers
+    come first."""
     ops: dict[str, _OpTimes] = {}
     dram = speeds(placement.target.chip).dram
     for name, placed in placed_ops.items():
@@ -158,7 +169,7 @@ def _set_deadlines(
     placement: Placement, placed_ops: Mapping[str, PlacedOp], ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> None:
     """Set in `ops` the cycles by which each op has to begin its first and its last part so that its epoch ends no later
-    than `ends` says."""
+    than `ends` says, going from the last op to the first."""
     done_by = {name: ends[placed.epoch] for name, placed in placed_ops.items()}
     first_by = dict(done_by)
     for name, placed in reversed([*placed_ops.items()]):
@@ -174,16 +185,17 @@ def _set_deadlines(
 
 
 def _producers(placement: Placement, ops: Mapping[str, _OpTimes], placed: PlacedOp) -> Iterator[_OpTimes]:
-    """Yield the times of the ops of the same epoch that an op reads."""
+    """Yield the times of the ops of the same epoch that an op reads, once for each operand."""
     for use in placed.op.uses:
         if use.source in ops and placement.ops[use.source].epoch == placed.epoch:
             yield ops[use.source]
 
 
 def share_to_wait_for(parts: Number, source_parts: Number, maximum: Callable[[Number, float], Number]) -> Number:
-    """Return the share of a producer's time after its first part that has to pass before its reader can begin its first
-    part: (1/p - 1/q) / (1 - 1/q), where the reader has p parts and the producer q. `maximum` is `max`, or that of
-    arrays."""
+    """Return the share of the time between a producer's first and last part that has to pass before its reader can
+    begin its first part: (1/p - 1/q) / (1 - 1/q), where the reader has p parts and the producer q; 0 where the reader
+    has more. `maximum` is `max`, or that of arrays."""
+    # 1 - 1/q is at least 0.5 from two parts on; with one part, the 0.5 only keeps a zero from being divided by zero.
     return maximum(1 / parts - 1 / source_parts, 0.0) / maximum(1 - 1 / source_parts, 0.5)
 
 
@@ -192,14 +204,16 @@ def first_and_last(
 ) -> tuple[Number, Number]:
     """Return when the first part of an op's result is done, and when the last one is, as the timing model has it: the
     first part begins at `begin`, the last one when all operands are `ready`. A part takes `part` cycles, and all after
-    the first one take `later` cycles."""
+    the first one take `later` cycles. `maximum` is `max`, or that of arrays."""
     first = begin + part
     return first, maximum(first + later, ready + part)
 
 
-def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
-    """Return the deadline of each queue in each phase in which DRAM moves it; with `epoch`, in that epoch alone.
-    `readers`: the ops that read each tensor."""
+def deadlines_by_queue(placement: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
+    """Return the deadline of each queue in each phase in which DRAM moves it, the earliest where several ops read it.
+    They follow from estimates of the ops' times, so that the epoch ends as early as its longest path allows. With
+    `epoch`, only that epoch's deadlines are there, and other queues have none. `readers`: the ops that read each
+    tensor."""
     placed_ops = {name: placed for name, placed in placement.ops.items() if epoch in (None, placed.epoch)}
     ops = _schedule_forwards(placement, placed_ops)
     ends: dict[int, float] = {}
@@ -209,21 +223,22 @@ def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> di
     deadlines: dict[str, dict[Phase, Due]] = {}
     for name, queue in placement.queues.items():
         phase_dues = deadlines[name] = {}
-        for phase, due in _queue_dues(placement, queue, readers, ops, ends):
+        for phase, due in _phase_deadlines(placement, queue, readers, ops, ends):
+            # Tuples compare by `cycle` first: the deadline of the first reader that waits counts for all.
             phase_dues[phase] = min(phase_dues.get(phase, due), due)
     return deadlines
 
 
-def _queue_dues(
+def _phase_deadlines(
     placement: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> Iterator[tuple[Phase, Due]]:
-    """Yield each phase in which DRAM moves a queue, with its deadline there. `ops`: the times of all ops; `ends`: the
-    cycle in which each epoch ends."""
+    """Yield the phases in which DRAM moves a queue, each with a deadline there: one for the op that fills it, and one
+    for each reader. `ops`: the times of the ops that count; `ends`: the cycle in which each epoch ends."""
     times = ops.get(queue.input)
     if times is not None:
         epoch = placement.ops[queue.input].epoch
         yield Phase(epoch), Due(ends[epoch] - times.done, times.parts, times.done - times.first, True)
-    for placed in readers_of(placement, queue, readers):
+    for placed in queue_readers(placement, queue, readers):
         once = (queue.tensor or queue.name) in placed.held
         times = ops.get(placed.op.name)
         if times is not None:
@@ -237,10 +252,11 @@ def _queue_dues(
 
 
 BISECTIONS = 20
-"""Halvings of the cycles that an epoch waits for its memory."""
+"""Halvings of a range of cycles in `_bisect_least`: of a million cycles, one is left."""
 
 LEAST_GAIN = 50.0
-"""Cycles that moving a buffer has to save."""
+"""Cycles that moving or exchanging buffers has to save, so that no time goes into gains that change nothing. No
+measurement chose the figure."""
 
 _Key = TypeVar("_Key")
 Channels = tuple[tuple[int, ...], ...]
@@ -248,8 +264,8 @@ Channels = tuple[tuple[int, ...], ...]
 
 
 class Transfer(NamedTuple):
-    """A queue's transfer: when it is due, the cycles for which one of its buffers keeps a channel busy, and the number
-    of its buffers."""
+    """A queue's transfer in one phase: its deadline, the cycles for which one of its buffers keeps a channel busy, and
+    the number of its buffers."""
 
     due: Due
     cycles: float
@@ -257,28 +273,29 @@ class Transfer(NamedTuple):
 
 
 class ChannelLoad(NamedTuple):
-    """The load of a channel: the cycles that it is busy, and when its transfers are due."""
+    """The load of a channel in one phase: the cycles that it is busy, and the deadlines of its transfers."""
 
     cycles: float = 0.0
     dues: frozenset[Due] = frozenset()
 
     def limit(self, late: float) -> float:
-        """Return the cycles that the channel may take so that none of its transfers is more than `late` cycles late
-        (`Due.limit`)."""
+        """Return the cycles that the channel may be busy so that none of its transfers is more than `late` cycles late;
+        infinity where it has none."""
         return min((due.limit(late) for due in self.dues), default=float("inf"))
 
-    def also(self, due: Due, cycles: float) -> "ChannelLoad":
-        """Return the load with one more buffer."""
+    def with_buffer(self, due: Due, cycles: float) -> "ChannelLoad":
+        """Return the load with one more buffer, which keeps the channel busy for `cycles` cycles and has the deadline
+        `due`."""
         return ChannelLoad(self.cycles + cycles, self.dues | {due})
 
 
 @lru_cache(4096)
 def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, ...]) -> Channels:
-    """Return the channel of each buffer of each transfer, so that the latest one is as little late as possible and,
-    among such solutions, the busiest channel has as little to do as possible. `used`: the load that each channel has
-    already."""
+    """Return the channel of each buffer of each transfer, so that the latest one is as little late as possible and then
+    the busiest channel has as little to do as possible, as far as first fit finds that. `used`: the load that each
+    channel has already. Results are cached, as a search asks again and again for equal epochs."""
     total = sum(transfer.cycles * transfer.buffers for transfer in transfers) + sum(channel.cycles for channel in used)
-    dues = [transfer.due.cycle for transfer in transfers]
+    due_cycles = [transfer.due.cycle for transfer in transfers]
     solutions: dict[tuple[float, float], Channels] = {}
 
     def fits(late: float, busiest: float) -> bool:
@@ -289,16 +306,17 @@ def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, .
             solutions[late, busiest] = channels
         return channels is not None
 
-    late = _bisect_least(-max(dues) - 1.0, total - min(dues) + 1.0, lambda cycles: fits(cycles, total))
+    late = _bisect_least(-max(due_cycles) - 1.0, total - min(due_cycles) + 1.0, lambda cycles: fits(cycles, total))
     busiest = _bisect_least(0.0, total, lambda cycles: fits(late, cycles))
     if fits(late, busiest):
         return solutions[late, busiest]
+    # Not even the upper bounds, which the bisections take as they are, had to hold: anything goes then.
     return _fill_channels(transfers, used, float("inf"), total) or ()
 
 
 def _bisect_least(low: float, high: float, suits: Callable[[float], bool]) -> float:
-    """Return the least number between `low` and `high` that `suits`, found by `BISECTIONS` halvings; `high` where no
-    lower one does."""
+    """Return the least number between `low` and `high` that `suits`, to within what `BISECTIONS` halvings leave;
+    `high`, which is not tested, where no lower one suits."""
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         if suits(middle):
@@ -312,8 +330,8 @@ def _fill_channels(
     transfers: Sequence[Transfer], used: Sequence[ChannelLoad], late: float, busiest: float
 ) -> Channels | None:
     """Return the channel of each buffer of each transfer so that nothing is more than `late` cycles late and no channel
-    is at work for more than `busiest` cycles, beside the loads `used`; the transfers that are due first choose first.
-    None where that is not possible."""
+    is at work for more than `busiest` cycles, with the loads `used` counted; None where first fit finds none. The
+    transfers with the earliest deadlines choose first, and the channels with the tightest limits are filled first."""
     cycles = [channel.cycles for channel in used]
     limits = [min(busiest, channel.limit(late)) for channel in used]
     order = sorted(range(len(used)), key=lambda n: (limits[n], n))
@@ -334,8 +352,8 @@ def _fill_channels(
 
 
 class PhaseUse(NamedTuple):
-    """A queue's transfer in a phase, which is a number: the cycles for which one of its buffers keeps a channel busy,
-    and when it is due."""
+    """A queue's transfer in a phase, which is given by a number: the cycles for which one of its buffers keeps a
+    channel busy, and its deadline."""
 
     phase: int
     cycles: float
@@ -343,7 +361,8 @@ class PhaseUse(NamedTuple):
 
 
 class QueueUses(NamedTuple):
-    """The transfers of a queue and the channels of its buffers; those of a `fixed` queue stay where they are."""
+    """The transfers of a queue in all phases, and the channel of each of its buffers; the buffers of a `fixed` queue
+    stay where they are."""
 
     uses: tuple[PhaseUse, ...]
     channels: tuple[int, ...]
@@ -352,8 +371,9 @@ class QueueUses(NamedTuple):
 
 @lru_cache(1024)
 def balance_channels(queues: tuple[QueueUses, ...], channels: int) -> Channels:
-    """Return the channels of the buffers of queues that may be used in several phases. Buffers are moved and exchanged
-    as long as all phases together wait less for their reads and writes."""
+    """Return the channels of the buffers of all queues after a local search: buffers are moved and exchanged as long as
+    all phases together wait at least `LEAST_GAIN` cycles less for their reads and writes. For queues that several
+    epochs use, whose first channels suit one epoch only. `channels`: how many there are."""
     state = _Balancer(queues, channels)
     waiting = [*range(len(state.phases))]
     while waiting:
@@ -363,9 +383,9 @@ def balance_channels(queues: tuple[QueueUses, ...], channels: int) -> Channels:
     return tuple(tuple(places) for places in state.places)
 
 
-class _Phase:
-    """The load of each channel in a phase: the cycles that it is busy, its transfers and when they are due, and how
-    long the epoch waits for its reads and for its writes."""
+class _PhaseLoad:
+    """The load of each channel in a phase: the cycles that it is busy, how many buffers it moves by their deadline, and
+    how late its reads and its writes are."""
 
     def __init__(self, channels: int) -> None:
         self.cycles = [0.0] * channels
@@ -381,9 +401,9 @@ class _Phase:
         read_whole = self.whole[channel]
         parts = self.parts[channel]
         if due.parts == 1 and not due.written:
-            _count(read_whole, due.cycle, count)
+            _change_count(read_whole, due.cycle, count)
         else:
-            _count(parts, due, count)
+            _change_count(parts, due, count)
         if read_whole:
             read = cycles - min(read_whole)
         else:
@@ -397,52 +417,56 @@ class _Phase:
                 read = max(read, late)
         self.cycles[channel], self.read[channel], self.written[channel] = cycles, max(read, 0.0), written
 
-    def late(self) -> float:
-        """Return the cycles that the epoch waits for its reads and then for its writes."""
+    def wait(self) -> float:
+        """Return the cycles that the epoch waits: for its latest read and then for its latest write."""
         return max(self.read) + max(self.written)
 
     def slowest(self) -> list[int]:
-        """Return the channels for which the epoch waits longest."""
+        """Return the channel with the latest read and the one with the latest write, each once; none where nothing is
+        late."""
         waits = (self.read, self.written)
         return sorted({lates.index(max(lates)) for lates in waits if max(lates) > 0})
 
 
-def _count(counts: dict[_Key, int], key: _Key, count: int) -> None:
-    """Add to a count, and drop the key when it reaches zero."""
+def _change_count(counts: dict[_Key, int], key: _Key, count: int) -> None:
+    """Add `count` to the count of a key, and drop the key when it reaches zero."""
     counts[key] = counts.get(key, 0) + count
     if not counts[key]:
         del counts[key]
 
 
-User = tuple[int, int]
-"""A buffer, by the number of its queue and its own number."""
-Change = Sequence[tuple[User, int]]
-"""Buffers with the channels that they move to."""
+BufferId = tuple[int, int]
+"""A buffer, by the number of its queue and its own number in that."""
+Change = Sequence[tuple[BufferId, int]]
+"""Buffers, each with the channel that it moves to."""
 
 
 class _Balancer:
-    """The channels of all buffers while they are moved: `places` of each queue."""
+    """The state of the local search of `balance_channels`. `places`: the channel of each buffer of each queue;
+    `phases`: the loads of each phase; `movable`: the buffers of each phase whose queue is not fixed; `waits`: the
+    cycles that each phase waits."""
 
     def __init__(self, queues: Sequence[QueueUses], channels: int) -> None:
         self.channels = channels
         self.places = [list(queue.channels) for queue in queues]
         self.uses = [{use.phase: use for use in queue.uses} for queue in queues]
         phases = set[int]().union(*self.uses)
-        self.phases = [_Phase(channels) for _ in range(1 + max(phases, default=-1))]
-        self.users: list[list[User]] = [[] for _ in self.phases]
+        self.phases = [_PhaseLoad(channels) for _ in range(1 + max(phases, default=-1))]
+        self.movable: list[list[BufferId]] = [[] for _ in self.phases]
         for number, queue in enumerate(queues):
             for use, (place, channel) in product(queue.uses, enumerate(queue.channels)):
                 self.phases[use.phase].add(channel, use, 1)
                 if not queue.fixed:
-                    self.users[use.phase].append((number, place))
-        self.late = [phase.late() for phase in self.phases]
+                    self.movable[use.phase].append((number, place))
+        self.waits = [phase.wait() for phase in self.phases]
 
     def improve(self, phase: int) -> set[int]:
-        """Move a buffer for which a phase waits. Returns the phases whose waiting changed, none where nothing is
-        gained."""
+        """Make the first move or exchange found that relieves a channel for which the phase waits, and return the
+        numbers of the phases that the moved queues use; an empty set, with nothing changed, where none gains
+        `LEAST_GAIN` cycles."""
         for channel in self.phases[phase].slowest():
             users_there = [
-                user for user in self.users[phase] if self._at(user) == channel and self._relieves(phase, user)
+                user for user in self.movable[phase] if self._at(user) == channel and self._relieves(phase, user)
             ]
             for change in chain(self._moves(channel, users_there), self._exchanges(phase, channel, users_there)):
                 touched = self._try_change(phase, change)
@@ -450,66 +474,70 @@ class _Balancer:
                     return touched
         return set()
 
-    def _moves(self, channel: int, users: Sequence[User]) -> Iterator[Change]:
-        """Yield all moves of one of the buffers `users` from its channel to another."""
+    def _moves(self, channel: int, users: Sequence[BufferId]) -> Iterator[Change]:
+        """Yield all moves of one of the buffers `users` from `channel`, where they are, to another channel."""
         for user in users:
             for to in range(self.channels):
                 if to != channel:
                     yield [(user, to)]
 
-    def _exchanges(self, phase: int, channel: int, users: Sequence[User]) -> Iterator[Change]:
-        """Yield all exchanges of one of the buffers `users` of a channel for a buffer elsewhere that keeps its channel
-        busy for fewer cycles in the phase."""
+    def _exchanges(self, phase: int, channel: int, users: Sequence[BufferId]) -> Iterator[Change]:
+        """Yield all exchanges of one of the buffers `users` of `channel` for a buffer of another channel that keeps it
+        busy for fewer cycles in this phase."""
         for user in users:
             cycles = self.uses[user[0]][phase].cycles
-            for other in self.users[phase]:
+            for other in self.movable[phase]:
                 at = self._at(other)
                 if at != channel and self.uses[other[0]][phase].cycles < cycles:
                     yield [(user, at), (other, channel)]
 
-    def _relieves(self, phase: int, user: User) -> bool:
-        """Return whether the phase would wait less if its channel had one buffer, `user`, less."""
+    def _relieves(self, phase: int, user: BufferId) -> bool:
+        """Return whether the phase would wait at least `LEAST_GAIN` cycles less if the buffer `user` were not in its
+        channel. The loads are as before afterwards."""
         channel = self._at(user)
         use = self.uses[user[0]][phase]
         self.phases[phase].add(channel, use, -1)
-        late = self.phases[phase].late()
+        wait = self.phases[phase].wait()
         self.phases[phase].add(channel, use, 1)
-        return self.late[phase] - late >= LEAST_GAIN
+        return self.waits[phase] - wait >= LEAST_GAIN
 
-    def _at(self, user: User) -> int:
-        """Return the channel of the buffer `user`, a queue's number with the buffer's number."""
+    def _at(self, user: BufferId) -> int:
+        """Return the channel in which the buffer `user` is."""
         return self.places[user[0]][user[1]]
 
     def _try_change(self, first: int, change: Change) -> set[int]:
-        """Move buffers (`change`: each with its new channel) if the phase `first` and all touched phases together wait
-        less by it, and return the phases that this touches; otherwise change nothing and return an empty set."""
+        """Move buffers (`change`: each with its new channel) if that saves at least `LEAST_GAIN` cycles both in the
+        phase `first` and in all phases that use them together, and return the numbers of these phases; otherwise change
+        nothing and return an empty set."""
         before = [(user, self._at(user)) for user, _ in change]
         touched = set[int]().union(*(self.uses[number] for (number, _), _ in change))
         done = list[int]()
         gain = 0.0
+        # The phase that waits comes first: most changes gain nothing there, and the others are not looked at then.
         for phase in (first, *sorted(touched - {first})):
             done.append(phase)
-            self._put(phase, change, before)
-            gain += self.late[phase] - self.phases[phase].late()
+            self._move_in_phase(phase, change, before)
+            gain += self.waits[phase] - self.phases[phase].wait()
             if phase == first and gain < LEAST_GAIN:
                 break
         if gain < LEAST_GAIN:
             for phase in done:
-                self._put(phase, before, change)
+                self._move_in_phase(phase, before, change)
             return set()
         for user, channel in change:
             self.places[user[0]][user[1]] = channel
         for phase in touched:
-            self.late[phase] = self.phases[phase].late()
+            self.waits[phase] = self.phases[phase].wait()
         return touched
 
-    def _put(
+    def _move_in_phase(
         self,
         phase: int,
         change: Change,
         before: Change,
     ) -> None:
-        """Move buffers in the loads of a phase, from their channels in `before` to those in `change`."""
+        """Move buffers in the loads of one phase, from their channels in `before` to those in `change`; buffers that
+        the phase does not use are passed over."""
         for (user, channel), (_, old) in zip(change, before, strict=True):
             use = self.uses[user[0]].get(phase)
             if use is not None:

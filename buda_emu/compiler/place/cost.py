@@ -214,8 +214,8 @@ def constant_grid(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) 
 
 
 def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> bool:
-    """Return whether every constant of the op, cut for this grid of cores, has buffers that are no larger than a DRAM
-    channel. Tables and words do not count."""
+    """Return whether every constant of kind "value" that the op reads, cut for this grid of cores, has buffers that are
+    no larger than a DRAM channel."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     room = target.arch.dram_channel_bytes - DRAM_RESERVED
     held = [

@@ -1,4 +1,5 @@
-"""Addresses of queues: in the DRAM channels that move least, and in the host's memory."""
+"""Addresses of queues: which DRAM channel each buffer goes to, and at which byte of that channel or of the host's
+memory it lies."""
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,22 +28,23 @@ from buda_emu.support.errors import UnsupportedError
 
 HOST_WINDOW = 0x20000000  # bytes of the host's memory for the outputs of a model, at most
 MIB = 1 << 20  # bytes
-SHARES = 16
+FULLNESS_STEPS = 16
 """Parts of a channel's capacity that are compared: a channel is fuller than another if its bytes fill more of these
 parts (docs/compile/placing.md, "Where queues lie"). Where bytes are compared exactly, small MobileNet takes 0.2 % more
 cycles."""
-LARGEST = 6
-"""Number of queues that a refusal names."""
+MOST_NAMED_QUEUES = 6
+"""Number of queues that the error of a full memory names, the largest first."""
 Life = tuple[int, int] | None
 """The first and the last epoch that use a queue, or None for a queue that exists all the time."""
 
 
 class MemoryFullError(UnsupportedError):
-    """The queues of a round of inputs do not fit in memory."""
+    """The queues of a round of inputs do not fit in DRAM, or the outputs do not fit in the host's memory."""
 
 
 def buffer_bytes(target: Target, queue: Queue) -> int:
-    """Return the bytes of one buffer of a queue with all its entries."""
+    """Return the bytes of DRAM or host memory that one buffer of a queue takes with all its entries, rounded up to the
+    alignment."""
     align = target.arch.alignment
     blocks = queue.blocks
     tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
@@ -52,7 +54,7 @@ def buffer_bytes(target: Target, queue: Queue) -> int:
 
 
 class Allocation(NamedTuple):
-    """A range of bytes of a channel, and the epochs that use it."""
+    """A range of bytes of a channel, `start` to before `end`, and the first and the last epoch (`life`) that use it."""
 
     start: int
     end: int
@@ -61,70 +63,74 @@ class Allocation(NamedTuple):
 
 @dataclass(slots=True)
 class Channel:
-    """The memory of a DRAM channel: first the queues that are there all the time, above them those that a program
-    allocates, which share bytes where no epoch uses both (NETLIST 3.6, V154).
+    """The memory of a DRAM channel: at the bottom the queues that are there all the time, above them those that a
+    program allocates, which share bytes where no epoch uses both (NETLIST 3.6, V154).
 
-    Room is reserved before addresses are given: `static` bytes, and `live` ones by epoch, `most` in any.
-    Addresses: `end` of the static queues, and what is `taken` above, in order.
-    """
+    Room is reserved for all queues before any gets an address. Reserved are `static` bytes for all the time and `live`
+    bytes by epoch, at most `most_live` in one epoch. Of addresses it knows `static_end`, the end of the static queues,
+    and the `allocations` above, by address."""
 
     capacity: int
     static: int = DRAM_RESERVED
     live: dict[int, int] = field(default_factory=dict[int, int])
-    most: int = 0
-    end: int = DRAM_RESERVED
-    taken: list[Allocation] = field(default_factory=list[Allocation])
+    most_live: int = 0
+    static_end: int = DRAM_RESERVED
+    allocations: list[Allocation] = field(default_factory=list[Allocation])
 
     def reserved_bytes(self, life: Life = None) -> int:
-        """Return the reserved bytes, the most in any of the epochs of `life`; None stands for all the time."""
+        """Return the bytes that are reserved in the fullest of the epochs of `life`, or with None in the fullest of all
+        epochs. What is there all the time counts, too."""
         if life is None:
-            return self.static + self.most
+            return self.static + self.most_live
         return self.static + max((self.live.get(epoch, 0) for epoch in range(life[0], life[1] + 1)), default=0)
 
     def reserve(self, size: int, life: Life) -> None:
-        """Count bytes that will be given an address later; `life`: the first and last epoch that uses them, None for
+        """Count `size` bytes that get an address later; `life`: the first and the last epoch that use them, None for
         all the time."""
         if life is None:
             self.static += size
         else:
             for epoch in range(life[0], life[1] + 1):
                 self.live[epoch] = self.live.get(epoch, 0) + size
-                self.most = max(self.most, self.live[epoch])
+                self.most_live = max(self.most_live, self.live[epoch])
 
     def allocate(self, size: int, life: Life) -> int | None:
-        """Allocate bytes at the lowest address that is free in all epochs of `life` (None: always), and return it; None
-        where there is no room."""
+        """Use `size` bytes for the epochs of `life` and return their address, the lowest that is free in all of these;
+        with None, for all the time, the lowest above everything that is used. Return None, with nothing changed, where
+        the channel has no room there."""
         if life is None:
-            at = max((allocation.end for allocation in self.taken), default=self.end)
+            at = max((allocation.end for allocation in self.allocations), default=self.static_end)
         else:
-            at = self.end
+            at = self.static_end
             (first, last) = life
-            for start, end, (begun, done) in self.taken:
+            for start, end, (begun, done) in self.allocations:
                 if begun <= last and first <= done:  # an epoch uses both
                     if at + size <= start:
                         break
                     at = max(at, end)
         if at + size > self.capacity:
             return None
-        self.keep(at, size, life)
+        self.occupy(at, size, life)
         return at
 
-    def keep(self, at: int, size: int, life: Life) -> None:
+    def occupy(self, at: int, size: int, life: Life) -> None:
         """Mark the bytes at an address as used by a queue in the epochs of `life`, None for all the time."""
         if life is None:
-            self.end = max(self.end, at + size)
+            self.static_end = max(self.static_end, at + size)
         else:
-            insort(self.taken, Allocation(at, at + size, life))
+            insort(self.allocations, Allocation(at, at + size, life))
 
 
 class Memory:
-    """The DRAM of all chips, and the host's memory.
+    """The DRAM of all chips, and the host's memory, to which queues with `loc` "host" go.
 
-    A buffer goes to the channel that moves least in the phases in which its queue moves something, and of equal ones to
-    the first that is no fuller. Outputs of a single chip go to the host."""
+    Without deadlines a buffer goes to the channel that moves least in the phases in which its queue moves something,
+    and of equal ones to the first that is no fuller than the others; with deadlines to the channel that
+    `channels_in_time` chooses."""
 
     def __init__(self, target: Target, *, balances: bool = True) -> None:
-        """Make empty memories. `balances`: whether buffers are moved once all epochs are known."""
+        """Make empty memories. `balances`: whether buffers are moved between channels once all epochs are known
+        (`balance_channels`)."""
         self._target = target
         self._balances = balances
         self._channels: dict[int, list[Channel]] = {}
@@ -133,7 +139,8 @@ class Memory:
 
     @staticmethod
     def of(placement: Placement) -> "Memory":
-        """Return the DRAM as the queues of a placement fill it."""
+        """Return the memory with the DRAM used as the queues of a placement use it, so that further queues can be
+        added. Host memory counts as empty."""
         memory = Memory(placement.target)
         for queue in placement.queues.values():
             size = buffer_bytes(placement.target, queue)
@@ -142,7 +149,7 @@ class Memory:
             for number, address in queue.addresses:
                 channel = memory._chip_channels(queue.chip)[number]
                 channel.reserve(size, queue.life)
-                channel.keep(address, size, queue.life)
+                channel.occupy(address, size, queue.life)
         return memory
 
     def add(
@@ -152,56 +159,63 @@ class Memory:
         due: Mapping[str, Mapping[Phase, Due]] | None = None,
         channels: Mapping[str, list[int]] | None = None,
     ) -> None:
-        """Give the queues of a placement their addresses; the first ones choose their channels first.
+        """Give the queues that `moved` lists their addresses, in the placement itself; the first of them choose their
+        channels first.
 
-        `moved` are the bytes that each queue moves for one input in each phase, `due` the deadlines where epochs take a
-        single input. Queues listed in `channels` stay in these; what they move in a phase without a deadline is
-        ignored. Raises MemoryFullError."""
+        `moved`: the bytes that each queue moves for one input in each phase; `due`: the deadlines of these transfers
+        where epochs take a single input, else None or empty; `channels`: the channels, one for each buffer, in which
+        some queues have to stay. With deadlines, what such a queue moves in a phase without one is not counted. Raises
+        MemoryFullError."""
         queues = [placement.queues[name] for name in moved]
         if due:
-            chosen = self._channels_in_time(queues, moved, due, channels or {})
+            chosen = self._choose_in_time(queues, moved, due, channels or {})
         else:
-            chosen = self._least_busy(queues, moved, channels or {})
+            chosen = self._choose_least_busy(queues, moved, channels or {})
+        # Static queues lie at the bottom of a channel, so they get their addresses before those that share bytes above.
         static = [queue for queue in queues if queue.life is None]
         allocated = [queue for queue in queues if queue.life is not None]
-        allocated.sort(key=lambda queue: -buffer_bytes(self._target, queue))  # what is large finds no gap later
+        allocated.sort(key=lambda queue: -buffer_bytes(self._target, queue))  # while gaps are large
         for queue in (*static, *allocated):
-            places = tuple(self._place(queue, number, queues) for number in chosen[queue.name])
+            places = tuple(self._allocate_buffer(queue, number, queues) for number in chosen[queue.name])
             placement.queues[queue.name] = replace(queue, addresses=places)
 
     def _chip_channels(self, chip: int) -> list[Channel]:
-        """Return the channels of a chip."""
+        """Return the channels of a chip, which are empty when they are first asked for."""
         arch = self._target.arch
         if chip not in self._channels:
             self._channels[chip] = [Channel(arch.dram_channel_bytes) for _ in range(arch.dram_channels)]
         return self._channels[chip]
 
-    def _busy(self, chip: int, phase: Phase) -> list[float]:
-        """Return the bytes that each channel of a chip moves for one input in a phase."""
+    def _bytes_moved(self, chip: int, phase: Phase) -> list[float]:
+        """Return the bytes that each channel of a chip moves for one input in a phase. Callers add to this list in
+        place."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
-    def _least_busy(
+    def _choose_least_busy(
         self, queues: Sequence[Queue], moved: Mapping[str, Mapping[Phase, float]], fixed: Mapping[str, list[int]]
     ) -> dict[str, list[int]]:
-        """Return the channel of each buffer of each queue: the one that moves least. `moved`: the bytes of each queue
-        in each phase. Queues in `fixed` keep their channels, and are counted first."""
+        """Choose the channel of each buffer of each queue, the one that moves least, reserve its room, and return the
+        channels by queue. `moved`: the bytes of each queue in each phase. Queues in `fixed` stay in their channels
+        there, and are counted before any other chooses. Raises MemoryFullError."""
         for queue in queues:
             for number in fixed.get(queue.name, ()):
                 self._chip_channels(queue.chip)[number].reserve(buffer_bytes(self._target, queue), queue.life)
                 for phase, total in moved[queue.name].items():
-                    self._busy(queue.chip, phase)[number] += total / len(fixed[queue.name])
+                    self._bytes_moved(queue.chip, phase)[number] += total / len(fixed[queue.name])
         return {
             queue.name: fixed.get(queue.name) or self._choose_channels(queue, moved[queue.name], queues)
             for queue in queues
         }
 
     def _choose_channels(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
-        """Return the channel of each buffer of a queue: the one that moves least, in the busiest of the phases in which
-        the queue moves anything (`moved`). `queues`: all that are placed, for the error."""
+        """Choose the channel of each buffer of a queue, reserve its room, count its traffic, and return the channels:
+        each time the channel that moves least in its busiest phase of those in which the queue moves anything
+        (`moved`). A queue in the host's memory gets 0 for each buffer. `queues`: all that are placed, for the error.
+        Raises MemoryFullError."""
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
-        busy = [(self._busy(queue.chip, phase), total / buffers) for phase, total in moved.items()]
+        busy = [(self._bytes_moved(queue.chip, phase), total / buffers) for phase, total in moved.items()]
         weights = [max(phase_bytes) for phase_bytes in zip(*(phase_bytes for phase_bytes, _ in busy), strict=True)] or [
             0.0
         ] * self._target.arch.dram_channels
@@ -216,13 +230,13 @@ class Memory:
         return chosen
 
     def _reserve_channel(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
-        """Reserve `size` bytes for one buffer and return its channel: of those that have room the one with the least
-        weight, of equal ones the first that is no fuller. Raises MemoryFullError, which lists the largest of
-        `queues`."""
+        """Reserve `size` bytes for one buffer of a queue and return the channel: of those that have room the one with
+        the least weight (`weights`, one for each channel), of equal ones the first that is no fuller. Raises
+        MemoryFullError, which lists the largest of `queues`."""
         channels = self._chip_channels(queue.chip)
         life = queue.life
         room = [
-            (weights[number], channel.reserved_bytes() * SHARES // channel.capacity, number)
+            (weights[number], channel.reserved_bytes() * FULLNESS_STEPS // channel.capacity, number)
             for number, channel in enumerate(channels)
             if channel.reserved_bytes(life) + size <= channel.capacity
         ]
@@ -232,15 +246,17 @@ class Memory:
         channels[number].reserve(size, life)
         return number
 
-    def _channels_in_time(
+    def _choose_in_time(
         self,
         queues: Sequence[Queue],
         moved: Mapping[str, Mapping[Phase, float]],
         due: Mapping[str, Mapping[Phase, Due]],
         fixed: Mapping[str, list[int]],
     ) -> dict[str, list[int]]:
-        """Return the channel of each buffer of each queue by the deadlines `due`. Queues in `fixed` keep their
-        channels; the others get those of `channels_in_time` for the first phase that moves them (`moved`)."""
+        """Choose the channel of each buffer of each queue by its deadlines `due`, reserve its room, and return the
+        channels by queue. Queues in `fixed` stay in their channels there; any other gets those that `channels_in_time`
+        chooses for the first phase in which it moves anything (`moved`), and may be moved again by `balance_channels`.
+        Raises MemoryFullError."""
         chosen: dict[str, list[int]] = {}
         groups: dict[tuple[Phase, int], list[Queue]] = {}
         for queue in queues:
@@ -257,20 +273,19 @@ class Memory:
             timed.balance([queue for queue in timed_queues if not any(phase.once for phase in due[queue.name])])
         for queue in timed_queues:
             if queue.name not in fixed:
-                chosen[queue.name] = [
-                    self._reserve_channel_first(queue, number, queues) for number in chosen[queue.name]
-                ]
+                chosen[queue.name] = [self._reserve_preferred(queue, number, queues) for number in chosen[queue.name]]
         return chosen
 
-    def _reserve_channel_first(self, queue: Queue, first: int, queues: Iterable[Queue]) -> int:
-        """Reserve one buffer in the channel `first`, or in another one if it has no room. Raises MemoryFullError, which
-        lists the largest of `queues`."""
+    def _reserve_preferred(self, queue: Queue, first: int, queues: Iterable[Queue]) -> int:
+        """Reserve room for one buffer of a queue in channel `first`, or if that is full in the least full one, and
+        return the channel. Raises MemoryFullError, which lists the largest of `queues`."""
         weights = [float(number != first) for number in range(self._target.arch.dram_channels)]
         return self._reserve_channel(queue, buffer_bytes(self._target, queue), queues, weights)
 
-    def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:
-        """Return the channel and the address of one buffer: in channel `number`, or in another one where the free
-        memory of that channel is too scattered. Raises MemoryFullError."""
+    def _allocate_buffer(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:
+        """Allocate one buffer of a queue and return its channel and address: in channel `number`, or in the emptiest
+        channel that has a gap for it where the free memory of `number` is too scattered. A queue in the host's memory
+        follows the last one there, in channel 0. Raises MemoryFullError."""
         size = buffer_bytes(self._target, queue)
         if queue.loc == "host":
             at = self._host
@@ -289,24 +304,26 @@ class Memory:
         raise self._memory_full_error(queue, queues)
 
     def _memory_full_error(self, queue: Queue, queues: Iterable[Queue]) -> MemoryFullError:
-        """Build the error that lists the queues which take the room."""
+        """Build the error for a queue that found no room, which lists the bytes of all DRAM queues of its chip by role
+        and the largest of them; the caller raises it."""
         arch = self._target.arch
         chip_queues = [
             other_queue for other_queue in queues if other_queue.chip == queue.chip and other_queue.loc == "dram"
         ]
         room = (arch.dram_channel_bytes - DRAM_RESERVED) * arch.dram_channels // MIB
         lines = [f"compile: {queue.name}: the DRAM of one {arch.name} is full ({room} MiB for queues). They take:"]
-        lines += _by_role(self._target, chip_queues)
+        lines += _queue_size_lines(self._target, chip_queues)
         lines.append("a smaller microbatch, a narrower format or more chips take less of one chip's DRAM")
         return MemoryFullError("\n  ".join(lines))
 
 
 @dataclass(slots=True)
 class _TimedChannels:
-    """The channels that the queues of epochs of a single input get by the time at which their data is due.
+    """Chooses channels for the queues of epochs of a single input by the time at which their data is due.
 
-    `moved`, `due` and `fixed` are those of `Memory.add`; `chosen` receives the channels of each queue; `loads` are
-    those of the channels of each chip in each phase."""
+    `moved`, `due` and `fixed` are those of `Memory.add`, with `fixed` for its `channels`; `chosen` receives the
+    channels of each queue; `loads`: the load of each channel of a chip in a phase, with the transfers of all queues
+    whose channels were chosen."""
 
     target: Target
     moved: Mapping[str, Mapping[Phase, float]]
@@ -317,37 +334,40 @@ class _TimedChannels:
         default_factory=dict[tuple[int, Phase], list[ChannelLoad]]
     )
 
-    def _cycles(self, queue: Queue, phase: Phase, buffers: int) -> float:
-        """Return the cycles for which one of the `buffers` of a queue keeps its channel busy in a phase."""
+    def _busy_cycles(self, queue: Queue, phase: Phase, buffers: int) -> float:
+        """Return the cycles for which one buffer of a queue with this number of `buffers` keeps its channel busy in a
+        phase."""
         rate = speeds(self.target.chip).dram / self.target.arch.dram_channels
         return self.moved[queue.name][phase] / rate / buffers
 
-    def _loads(self, chip: int, phase: Phase) -> list[ChannelLoad]:
-        """Return the loads of the channels of a chip in a phase."""
+    def _channel_loads(self, chip: int, phase: Phase) -> list[ChannelLoad]:
+        """Return the load of each channel of a chip in a phase. Callers replace the loads in this list."""
         return self.loads.setdefault((chip, phase), [ChannelLoad()] * self.target.arch.dram_channels)
 
     def choose(self, queues: Sequence[Queue], phase: Phase, chip: int) -> None:
-        """Choose the channels of the queues of a chip that a phase is the first to use."""
+        """Choose the channels of the queues of one chip that move something in this phase and in none before, and add
+        their transfers to the loads of all phases that have a deadline for them."""
         transfers: list[Transfer] = []
         for queue in queues:
             if queue.name not in self.fixed:
                 buffers = prod(queue.blocks.grid)
                 due = self.due[queue.name][phase]
-                transfers.append(Transfer(due, self._cycles(queue, phase, buffers), buffers))
+                transfers.append(Transfer(due, self._busy_cycles(queue, phase, buffers), buffers))
         free_channels: Iterator[tuple[int, ...]] = iter(())
         if transfers:
-            free_channels = iter(channels_in_time(tuple(transfers), tuple(self._loads(chip, phase))))
+            free_channels = iter(channels_in_time(tuple(transfers), tuple(self._channel_loads(chip, phase))))
         for queue in queues:
             numbers = self.fixed.get(queue.name) or [*next(free_channels)]
             self.chosen[queue.name] = numbers
             for other, due in self.due[queue.name].items():
-                loads = self._loads(chip, other)
-                cycles = self._cycles(queue, other, len(numbers))
+                loads = self._channel_loads(chip, other)
+                cycles = self._busy_cycles(queue, other, len(numbers))
                 for number in numbers:
-                    loads[number] = loads[number].also(due, cycles)
+                    loads[number] = loads[number].with_buffer(due, cycles)
 
     def balance(self, queues: Sequence[Queue]) -> None:
-        """Move and exchange the buffers of queues so that all phases together wait less."""
+        """Move and exchange buffers of these queues between channels as long as all phases together wait less for
+        them."""
         numbers: dict[tuple[int, Phase], int] = {}
         uses: list[QueueUses] = []
         for queue in queues:
@@ -355,7 +375,7 @@ class _TimedChannels:
             phase_uses = tuple(
                 PhaseUse(
                     phase=numbers.setdefault((queue.chip, phase), len(numbers)),
-                    cycles=self._cycles(queue, phase, len(channels)),
+                    cycles=self._busy_cycles(queue, phase, len(channels)),
                     due=due,
                 )
                 for phase, due in self.due[queue.name].items()
@@ -366,24 +386,24 @@ class _TimedChannels:
             self.chosen[queue.name] = [*channels]
 
 
-_ROLES = {
+_ROLE_LABELS = {
     "input": "inputs", "output": "outputs", "constant": "constants", "state": "states",
     "between": "between epochs", "fork": "beside long branches",
 }  # fmt: skip
 
 
-def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
-    """Yield a line with the bytes of all queues of each role, then one for each of the largest queues, for the
-    error."""
+def _queue_size_lines(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
+    """Yield the lines of the error of a full memory: the bytes of all queues of each role, then those of each of the
+    largest queues."""
     sizes = {queue.name: buffer_bytes(target, queue) * prod(queue.blocks.grid) for queue in queues}
-    for role, label in _ROLES.items():
+    for role, label in _ROLE_LABELS.items():
         total = [sizes[queue.name] for queue in queues if queue.role == role]
         if total:
             shared = ""
             if any(other_queue.life for other_queue in queues if other_queue.role == role):
                 shared = ", not all at one time"
             yield f"{label}: {sum(total) / MIB:.1f} MiB in {plural(len(total), 'queue')}{shared}"
-    for queue in sorted(queues, key=lambda queue: -sizes[queue.name])[:LARGEST]:
+    for queue in sorted(queues, key=lambda queue: -sizes[queue.name])[:MOST_NAMED_QUEUES]:
         if queue.life:
             epochs = f", epochs {queue.life[0]} to {queue.life[1]}"
         else:

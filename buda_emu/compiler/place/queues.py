@@ -7,7 +7,7 @@ from math import gcd, lcm, prod
 
 from buda_emu.compiler.lower.tiles import Constant, Shape, State
 from buda_emu.compiler.place.blocks import Blocks
-from buda_emu.compiler.place.channels import Due, Phase, Readers, dues, traffic
+from buda_emu.compiler.place.channels import Due, Phase, Readers, deadlines_by_queue, traffic_by_phase
 from buda_emu.compiler.place.cost import constant_grid
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue, constant_queue, detour_queue
@@ -36,7 +36,7 @@ def add_queues(placement: Placement, rounds: int, *, balances: bool = True) -> N
         placement.queues[queue.name] = queue
     due: dict[str, dict[Phase, Due]] = {}
     if placement.waits_for_one:
-        due = dues(placement, readers)
+        due = deadlines_by_queue(placement, readers)
     moved = _queue_traffic(placement, readers, due)
     Memory(placement.target, balances=balances).add(placement, _sort_traffic(placement, moved), due)
     _share_addresses(placement)
@@ -61,7 +61,7 @@ def add_epoch_queues(
         placement.queues[queue.name] = queue
     due: dict[str, dict[Phase, Due]] = {}
     if placement.waits_for_one:
-        due = dues(placement, readers, epoch)
+        due = deadlines_by_queue(placement, readers, epoch)
     moved = _queue_traffic(placement, readers, due)
     used = {name for name, phases in moved.items() if any(phase.epoch == epoch for phase in phases)}
     shown = {
@@ -116,7 +116,7 @@ def _queue_traffic(
 ) -> dict[str, dict[Phase, float]]:
     """Return the bytes that each queue moves in each phase. An alias of a ram counts with the ram whose bytes it
     shares; in `due` the ram gets the earlier deadline of both."""
-    moved = {name: traffic(placement, queue, readers) for name, queue in placement.queues.items()}
+    moved = {name: traffic_by_phase(placement, queue, readers) for name, queue in placement.queues.items()}
     for name, queue in placement.queues.items():
         if not queue.alias:
             continue

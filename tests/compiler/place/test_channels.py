@@ -44,7 +44,7 @@ def test_what_is_due_together_is_shared_out_evenly():
 
 
 def test_beside_what_is_due_early_nothing_late_is_put():
-    early = ChannelLoad().also(Due(0.0), 5.0)
+    early = ChannelLoad().with_buffer(Due(0.0), 5.0)
     cycles, _ = filled([Transfer(Due(100.0), 10.0, 6)], (ChannelLoad(), early, ChannelLoad()))
     assert cycles == [30.0, 5.0, 30.0]
 
