@@ -19,10 +19,10 @@ from buda_emu.compiler.target import Objective, Target
 
 @dataclass(frozen=True, slots=True)
 class PlacementDecision:
-    """The place and the division of an op.
+    """What a search decides for one op: its division, its epoch, and where it stands (`at`: the upper left core).
 
     `grid_transpose`: its rows of cores are columns of the chip; `why`: the reason for its division, where that is not
-    its time alone; `begin_by`: as in `PlacedOp`."""
+    its time alone; `begin_by`: the cycle of the epoch by which it has to begin, None to leave that to an estimate."""
 
     choice: Choice
     epoch: int
@@ -41,15 +41,18 @@ class PlacementDecision:
         return (rows, columns)
 
     def differs_in_place(self, other: "PlacementDecision") -> bool:
-        """Return whether another decision has other blocks or other cores, regardless of its epoch and constants."""
+        """Return whether another decision has other blocks, other cores or another deadline to begin, regardless of its
+        epoch and of the constants in L1."""
         position = self.choice.blocks, self.chip, self.at, self.grid_transpose, self.begin_by
         return position != (other.choice.blocks, other.chip, other.at, other.grid_transpose, other.begin_by)
 
 
 class OneEpoch(NamedTuple):
-    """Another placement of the same graph, and the only epoch whose ops have other places or divisions in it. `near`:
-    the part of the graph on which the queues of the epoch depend, so that a trial takes time for its own epoch and not
-    for the whole model."""
+    """The base of a trial that changes a single epoch: a placement `base` of the same graph, and the only epoch whose
+    ops may have other places or divisions than there.
+
+    `near`: the part of the graph on which the queues of the epoch depend, so that a trial takes time for its own epoch
+    and not for the whole model."""
 
     base: Placement
     epoch: int
@@ -57,14 +60,15 @@ class OneEpoch(NamedTuple):
 
     @staticmethod
     def of(tiles: TileGraph, base: Placement, epoch: int) -> "OneEpoch":
-        """Return the epoch of a placement of the graph `tiles`."""
+        """Return the base of trials that change `epoch` in a placement `base` of the graph `tiles`."""
         return OneEpoch(base, epoch, _graph_near(tiles, base, epoch))
 
 
 def _graph_near(tiles: TileGraph, base: Placement, epoch: int) -> TileGraph:
-    """Return the graph with the ops of an epoch and those that make or read a tensor which the epoch makes or reads.
-    Ops that a ram or the host shows, that let inputs flow through a program, or that stand on the last chip are there,
-    too, as they decide what the whole placement looks like."""
+    """Return the part of the graph with the ops of an epoch and all ops that make or read a tensor which the epoch
+    makes or reads. Ops that a ram or the host shows, that let inputs flow through a program, or that stand on the last
+    chip are there, too, as they decide what the whole placement looks like. Constants that none of these ops reads are
+    left out."""
     tensors: set[str] = set()
     others: list[str] = []
     for op in tiles.ops.values():
@@ -93,10 +97,13 @@ def build_placement(
     rounds: int = 2,
     only: OneEpoch | None = None,
 ) -> Placement:
-    """Build the placement of all decisions with its queues, with the rounds and copies of the objective.
+    """Build the placement that follows from a decision for every op: with pickers encoded, operands that the router
+    cannot connect sent through DRAM, prefetch buffers, and queues with addresses, for the microbatch and copies of the
+    objective. Queues of inputs and outputs hold `rounds` rounds.
 
-    With `only`, just the ops and queues near that epoch are added, the queues in the channels that they have in the
-    whole placement and at addresses that mean nothing. Raises MemoryFullError."""
+    With `only`, just the ops and queues near that epoch are there; ops of other epochs are as in its base, and queues
+    lie in the channels that they have in the whole placement, at addresses that mean nothing. Raises
+    MemoryFullError."""
     if only is not None:
         tiles = only.near
     graph = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
@@ -129,7 +136,8 @@ def build_placement(
 
 
 def _copy_op(placement: Placement, op: TileOp, base: Placement) -> None:
-    """Add an op as the placement `base` of the same graph has it, with the constants that were made for it there."""
+    """Add an op to a placement as the placement `base` of the same graph has it, with the constants that were made for
+    it there."""
     placement.ops[op.name] = base.ops[op.name]
     placement.tiles.ops[op.name] = base_op = base.tiles.ops[op.name]
     if base_op is op:
@@ -139,7 +147,8 @@ def _copy_op(placement: Placement, op: TileOp, base: Placement) -> None:
 
 
 def _add_op(placement: Placement, op: TileOp, decision: PlacementDecision) -> None:
-    """Add an op as it is decided, with its encoding and the numbers that are repeated for its cores."""
+    """Add an op to a placement as it is decided: with its picker encoded for the division, and with numbers repeated
+    for its cores where that saves streams. The constants that this makes are added to the placement's graph."""
     graph = placement.tiles
     blocks = decision.choice.blocks
     held = decision.choice.held
@@ -162,8 +171,8 @@ def _add_op(placement: Placement, op: TileOp, decision: PlacementDecision) -> No
 
 
 def broadcast_picker(op: TileOp, columns: int) -> TileOp:
-    """Return an identity matmul with its tiles and words broadcast to every column of cores (OPS 6.2), and any other op
-    as it is."""
+    """Return an identity matmul with TMs that broadcast its tiles and words to each of `columns` columns of cores (OPS
+    6.2), and any other op as it is."""
     if not op.attrs.get("identity") or columns == 1:
         return op
     uses = list(op.uses)

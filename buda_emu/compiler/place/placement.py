@@ -24,7 +24,7 @@ class GraphPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlacedOp:
-    """An op with its division and its place.
+    """An op with its division and its place. `at`: the upper left core of its rectangle.
 
     `held`: constants among its operands that stay in L1 (prologue); `grid_transpose`: its rows of cores are columns of
     the chip; `why`: the reason for its grid, where that is not its time alone; `begin_by`: the cycle of the epoch by
@@ -48,10 +48,13 @@ class PlacedOp:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state, fork (a short branch of
-    an epoch) or between (epochs). `blocks` as those of an op; `addresses` one [channel, address] for each of the grid,
-    a host address alone; `tensor`: the constant that it holds; `life`: the first and the last epoch that use it, where
-    the program allocates it for these (NETLIST 3.6)."""
+    """A queue of the netlist.
+
+    `input`: the op that fills it, or HOST; `role`: one of `ROLES`, of which fork is a short branch within an epoch and
+    between leads from epoch to epoch. `blocks` as those of an op, with the grid of its buffers; `addresses`: a
+    (channel, address) for each buffer, in the host's memory channel 0. `alias`: the ram on whose bytes it lies;
+    `tensor`: the constant that it holds; both are "" for none. `life`: the first and the last epoch that use it, where
+    the program allocates it for these (NETLIST 3.6), else None."""
 
     name: str
     input: str
@@ -70,8 +73,9 @@ class Queue:
 
 
 class Detour(NamedTuple):
-    """The reason why an op takes an operand from a queue in DRAM although its own epoch makes it: `kind` is stack or
-    streams."""
+    """The reason why an op takes an operand from a queue in DRAM although its own epoch makes it. `kind`: "stack" if
+    the router cannot stack its slices, "streams" if the producer's cores have too few streams; `why`: the reason in
+    words, for the report."""
 
     kind: str
     why: str
@@ -81,8 +85,9 @@ class Detour(NamedTuple):
 class Placement:
     """A placed graph.
 
-    `between`: the queue by which other epochs read an op; `microbatch`: inputs that go through an epoch before the next
-    one begins; `given`: the graph before the search changed it."""
+    `ops` and `queues` by name; `between`: the queue by which other epochs read an op; `epochs`: their number;
+    `microbatch`: inputs that go through an epoch before the next one begins; `given`: the graph before the search
+    changed it."""
 
     target: Target
     tiles: TileGraph
@@ -119,23 +124,25 @@ class Placement:
         return row_of_chips(self.ids or range(self.stages))
 
     def device(self, chip: int) -> int:
-        """Return the device id of a chip of the pipeline, or of the chip of a copy."""
+        """Return the device id of chip number `chip` of the pipeline, or of the chip of that copy."""
         return self.ids[chip] if self.ids else chip
 
     @property
     def waits_for_one(self) -> bool:
-        """True if an epoch takes one input at a time, so that everything that this input waits for counts."""
+        """Whether an epoch takes one input at a time outside of training, so that everything that this input waits for
+        counts."""
         return self.microbatch == 1 and not self.tiles.trains
 
     @property
     def instances(self) -> tuple[int, ...]:
-        """The chips of all copies; empty where there is one."""
+        """The device ids of the chips of all copies; empty where the model is there once."""
         if self.copies == 1:
             return ()
         return tuple(map(self.device, range(self.copies)))
 
     def copy_names(self, name: str) -> tuple[str, ...]:
-        """Return the names of a queue on the chips of all copies (NETLIST 1.7)."""
+        """Return the names of a queue on the chips of all copies (NETLIST 1.7); its own name where the model is there
+        once."""
         return tuple(f"{name}.{chip}" for chip in self.instances) or (name,)
 
     @property
@@ -149,13 +156,15 @@ class Placement:
         return max(1, self.step // self.microbatch)
 
     def count(self, program: str) -> int:
-        """Return the inputs that an epoch of a program takes at once: one where it only reads states."""
+        """Return the inputs that an epoch of a program takes before the next epoch begins: a microbatch, or one for a
+        program of a graph with states into which no inputs flow, such as an optimizer."""
         alone = self.microbatch == 1 or (self.tiles.states and not self.tiles.flows(program))
         return 1 if alone else self.microbatch
 
     def source(self, name: str, reader: PlacedOp) -> str:
-        """Return the name that an op reads for a tensor: an op of its own epoch, the queue between epochs for an op of
-        another, or the queue of a constant on its own chip."""
+        """Return the name of the op or queue from which `reader` takes the tensor `name`: the op itself within an
+        epoch, its queue in DRAM if the operand is detoured, the queue between epochs, the reader's queue of a constant,
+        or else the tensor's own name, as of inputs and states."""
         placed = self.ops.get(name)
         if placed is not None and placed.epoch == reader.epoch:
             if (reader.op.name, name) in self.detours:
@@ -188,7 +197,7 @@ class Placement:
         return ops_by_graph
 
     def held_by_queue(self, ops: Iterable[PlacedOp]) -> dict[str, bool]:
-        """Return the queues that the ops of a graph read, each with whether all these ops hold it in L1."""
+        """Return the queues that these ops read, each with True if all its readers among them keep it in L1."""
         held_by_queue: dict[str, bool] = {}
         for placed in ops:
             for use in placed.op.uses:
@@ -215,7 +224,8 @@ def detour_queue(name: str, chip: int) -> str:
 
 
 def constant_queue(name: str, chip: int) -> str:
-    """Return the queue name of a constant on a chip: each chip has its own copy (NETLIST V161)."""
+    """Return the queue name of a constant on a chip: `name` on chip 0, with the chip's number behind it on others, as
+    each chip has its own copy (NETLIST V161)."""
     if chip == 0:
         return name
     return f"{name}_chip{chip}"
