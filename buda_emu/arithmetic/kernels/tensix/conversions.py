@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claim_items
-from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, flush, i32, none
+from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, flush, i32, no_tiles
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
 from buda_emu.support.errors import UnsupportedError
@@ -348,7 +348,9 @@ _EARLY: Final[Mapping[tuple[str, str], Early]] = MappingProxyType(
         ("fp16", "Bfp8"): Early(most=0x7FF70000, half=0x80000, mask=0x7FF00000, least=_SMALLEST_HALF),
     }
 )
-_NONE: Final[Mapping[int, Any]] = MappingProxyType({1: none(np.uint8), 2: none(np.uint16), 4: none(np.uint32)})
+_NONE: Final[Mapping[int, Any]] = MappingProxyType(
+    {1: no_tiles(np.uint8), 2: no_tiles(np.uint16), 4: no_tiles(np.uint32)}
+)
 _NO_EXPONENTS: Final = np.empty((0, TILE // 16), np.uint8)
 _LIMITS: Final[Mapping[str, int]] = MappingProxyType({"Int32": MAGNITUDE, "Int8": 127, "UInt8": 255, "UInt16": 65535})
 _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
