@@ -331,9 +331,9 @@ def unpack_blocks(
 def unpack_blocks_to_halves(
     start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint8], exponents: NDArray[np.uint8], bits: int
 ) -> None:
-    """Write to `out`, uint16[n, 1024], tiles of a block format with exponents of 8 bits as Float16_b, the upper halves
-    of the register words, whose lower halves are empty. Threads that are given the same start and stop share the tiles
-    (`claim_items`)."""
+    """Write to `out`, uint16[n, 1024], tiles start to stop - 1 of `codes` in a block format with exponents of 8 bits as
+    Float16_b, the upper halves of the register words, whose lower halves are empty. Threads may share the tiles by
+    `claim_items`."""
     for index in claim_items(start, stop):
         spread_groups(out[index].view(np.int16), codes[index], exponents[index], 8 - bits, 8)
 
