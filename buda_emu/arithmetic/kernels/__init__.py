@@ -2,9 +2,9 @@
 
 `tiles` moves, rounds and reduces whole tiles and computes them element by element; `products` are matrix products;
 `functions` are exp, gelu and other functions of one value, with a C library's of its own (`libm`); `tensix` is the
-chip's own arithmetic, which `buda_emu.arithmetic.tensix` defines; `timeline` and `darwinn` serve the packages of these
-names, `noc` serves the timing of transfers (`buda_emu.performance.timing`). `intrinsics` has the LLVM code that kernels
-call; `buda_emu.arithmetic.jit` compiles them.
+chip's own arithmetic, which `buda_emu.arithmetic.tensix` defines; `timeline` serves the package of this name, `noc` the
+timing of transfers (both in `buda_emu.performance`). `intrinsics` has the LLVM code that kernels call;
+`buda_emu.arithmetic.jit` compiles them.
 """
 
 from buda_emu.arithmetic.jit.sources import register_intrinsics

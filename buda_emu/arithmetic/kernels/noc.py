@@ -21,13 +21,13 @@ Floats = NDArray[np.float64]
 
 LINKS = 4  # of NoC 0 right and down, of NoC 1 left and up (PERF 1.2)
 WAYS = 12
-"""Of each router: links that leave it, and these with ports."""
+"""Ways of each router: the links that leave it, and 8 ports."""
 READS = 0
 BETWEEN = 1
 WRITES = 2
 """What a transfer is: out of DRAM, from op to op, anything else."""
-_ALL: Final = 2
-"""Of the axes of a NoC."""
+_AXES: Final = 2
+"""The number of axes of a NoC."""
 
 
 class Mesh(NamedTuple):
@@ -164,7 +164,7 @@ def _add_route(
     link once."""
     (x, y) = start
     (to_x, to_y) = end
-    for turn in range(_ALL):
+    for turn in range(_AXES):
         axis = turn
         step = 1
         if noc == 1:

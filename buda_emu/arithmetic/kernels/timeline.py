@@ -13,7 +13,7 @@ Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
 _ONE = np.uint64(1)
-_WORD = 64  # bits of a word of a row
+_WORD = 64  # columns of the matrix of `fill_before` in one word
 
 
 @helper

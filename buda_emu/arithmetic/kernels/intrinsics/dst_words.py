@@ -228,7 +228,8 @@ class Fp16(Dst):
 
 
 class Wide(Dst):
-    """A Dst of 32 bits."""
+    """A Dst of 32 bits. `blackhole`: the value that selects that chip's arithmetic, without the error for a sum of
+    -1."""
 
     def __init__(self, code: Vectors, steps: Value, count: Value, moved: Value, blackhole: Value) -> None:
         super().__init__(code, steps, count, moved)

@@ -1,4 +1,4 @@
-"""LLVM code of `kernels/tensix/elementwise.py`."""
+"""LLVM code of `kernels/tensix/elementwise.py`: sums and products of Src words in singles."""
 
 from collections.abc import Sequence
 from functools import partial

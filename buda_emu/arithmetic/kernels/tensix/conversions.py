@@ -23,8 +23,8 @@ GROUP: Final = 16  # datums under one shared exponent
 FRACTION: Final = 127  # mask of the 7 bits of fraction that count
 LEADING: Final = 128  # the leading one above them
 MOST: Final = 127  # the largest magnitude of 7 bits
-FARTHEST: Final = 8  # 255 + 256, shifted by 9: nothing is left
-SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, where the shared one would be 0
+FARTHEST: Final = 8  # from this distance of exponents on nothing is left: 255 + 256, shifted by 9, is 0
+SHARED_ONE: Final = 127 + 6  # exponent field of the single 2^6, which stands for the shared exponent
 
 
 @helper

@@ -301,12 +301,14 @@ def _sort_key(word: np.int32) -> np.int32:
 
 
 LANES: Final = 16
-"""Of the widest vectors: `special`, int32[LANES], tells lanes with numbers too large or too small."""
+"""Lanes of the widest vectors: `special`, int32[LANES], notes in which there were numbers too large or too small."""
 LEAST: Final = 12 << 23
-"""The least exponent of the larger operand of a sum: 10 below it is still a normal single."""
+"""The least exponent at which sums are computed in singles: the unit, 10 below it, is still a normal one."""
 MOST: Final = 250 << 23  # the largest one: the sum of two is no infinity
-LEAST_PRODUCT: Final = (127 + 12 + 22) << 23  # exponents of a pair of factors, so that those of the last phase are 22
-MOST_PRODUCT: Final = (127 + 200) << 23  # would not fit: exponents are halved before they are added
+# The least and the greatest sum of the exponents of two factors. The products of the last phase are 12 below those of
+# the first. The sums do not fit 32 bits in this place, so exponents are halved before they are added.
+LEAST_PRODUCT: Final = (127 + 12 + 22) << 23
+MOST_PRODUCT: Final = (127 + 200) << 23
 MAGIC: Final = 1.5 * 2.0**23  # adding it to a number below 2^22 rounds that to an integer
 UPWARD: Final = 0.5 + 2.0**-14  # half a unit, and what the chip's first rounding adds (`accumulate`)
 FRACTION_BITS: Final = 10  # a unit is 2^-10 of the largest exponent of both operands

@@ -20,8 +20,8 @@ from buda_emu.support.errors import InternalError
 
 Tiles: TypeAlias = NDArray[np.uint32]
 Tensor: TypeAlias = NDArray[np.uint32]
-"""uint32[w, n, 1024]; an operand may have one entry for every w. What `fetch_words` reads may be uint32[w, n, 512]: the
-upper halves of words whose lower ones are 0, as Float16_b lies in memory."""
+"""uint32[w or 1, n, 1024] (1: the same entry for every w). What `fetch_words` reads may also be uint32[w or 1, n, 512]:
+the upper halves of words whose lower ones are 0, as Float16_b lies in memory."""
 Index: TypeAlias = NDArray[np.int32]
 Lanes: TypeAlias = NDArray[np.int32]
 

@@ -7,10 +7,10 @@ multiply-add for each product does both steps: it rounds the exact result to the
 sum stays below 2^15 units, so that it never leaves the binade of M. Fused multiply-adds round ties to even, but no ties
 occur: the parts of SrcB are made a little larger (`prepared`), by less than a quarter of a product's last place.
 
-The sums are then added to Dst with the M of the largest exponent of both. A word of a 16-bit Dst has 8 or 11 bits:
-adding it to M rounds it as the chip does. Each sum is rounded to the unit of that M, ties upward: it is increased by
-`HALF` and rounded down. A 32-bit Dst is counted in integers of 2^-13 of that unit. All steps are exact while exponents
-stay well within those of a single, which `matmul_by_singles` ensures.
+The sums are then added to Dst with the M of the largest exponent of both sums and the word. A word of a 16-bit Dst has
+8 or 11 bits: adding it to M rounds it as the chip does. Each sum is rounded to the unit of that M, ties upward: it is
+increased by `HALF` and rounded down. A 32-bit Dst is counted in integers of 2^-13 of that unit. All steps are exact
+while exponents stay well within those of a single, which `matmul_by_singles` ensures.
 
 Called from Python the functions compute the same in numpy, and so define the code.
 """
