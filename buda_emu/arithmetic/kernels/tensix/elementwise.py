@@ -306,7 +306,7 @@ LEAST: Final = 12 << 23
 """The least exponent at which sums are computed in singles: the unit, 10 below it, is still a normal one."""
 MOST: Final = 250 << 23  # the largest one: the sum of two is no infinity
 # The least and the greatest sum of the exponents of two factors. The products of the last phase are 12 below those of
-# the first. The sums do not fit 32 bits in this place, so exponents are halved before they are added.
+# the first. In this place a sum does not fit a signed word of 32 bits, so exponents are halved before they are added.
 LEAST_PRODUCT: Final = (127 + 12 + 22) << 23
 MOST_PRODUCT: Final = (127 + 200) << 23
 MAGIC: Final = 1.5 * 2.0**23  # adding it to a number below 2^22 rounds that to an integer
