@@ -1,5 +1,5 @@
-"""LLVM code of `kernels/tensix/conversions.py`: block formats, in which a vector holds the 16 datums that share an
-exponent, and the early conversions of the packer."""
+"""LLVM code of `kernels/tensix/pack.py` and `unpack.py`: block formats, in which a vector holds the 16 datums that
+share an exponent, and the early conversions of the packer."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,19 +18,18 @@ from buda_emu.arithmetic.jit.intrinsics import (
     intrinsic,
     shared_intrinsic,
 )
-from buda_emu.arithmetic.kernels.tensix.conversions import (
+from buda_emu.arithmetic.kernels.tensix.pack import (
     FARTHEST,
     FRACTION,
     GROUP,
     LEADING,
     MOST,
-    SHARED_ONE,
     assemble_groups,
     early_groups,
     early_halves,
     early_words,
-    spread_groups,
 )
+from buda_emu.arithmetic.kernels.tensix.unpack import SHARED_ONE, spread_groups
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
 from buda_emu.spec.single import MAGNITUDE
 

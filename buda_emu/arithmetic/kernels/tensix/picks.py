@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.primitives import part_of
-from buda_emu.arithmetic.kernels.tensix.conversions import add_bf16_tile, spread_groups
 from buda_emu.arithmetic.kernels.tensix.elementwise import LANES, LIFT, multiply_words, take_special
+from buda_emu.arithmetic.kernels.tensix.pack import add_bf16_tile
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     PHASES,
     accumulate_narrow,
@@ -36,6 +36,7 @@ from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     range_of,
 )
 from buda_emu.arithmetic.kernels.tensix.products.spills import spill_any
+from buda_emu.arithmetic.kernels.tensix.unpack import spread_groups
 from buda_emu.arithmetic.kernels.tensix.words import (
     BF16,
     EDGE,

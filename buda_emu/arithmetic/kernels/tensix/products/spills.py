@@ -15,8 +15,9 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.kernels.fma import fma_f32
-from buda_emu.arithmetic.kernels.tensix.conversions import assemble_row, spread_groups
+from buda_emu.arithmetic.kernels.tensix.pack import assemble_row
 from buda_emu.arithmetic.kernels.tensix.products.prepared import range_of
+from buda_emu.arithmetic.kernels.tensix.unpack import spread_groups
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, clip_infinity, i32, zero_if
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 

@@ -1,7 +1,9 @@
-"""Conversions between L1 and the registers: unpacker, packer, block formats, and accumulation in L1 (DEVICE_NUMERICS 1,
-4).
+"""The packer: Dst data become datums in L1, by an early conversion, relu, a late conversion and block formats, and are
+added up there (DEVICE_NUMERICS 4).
 
 A *row* is a tile as 1024 words in an array; a format of fewer than 32 bits lies in the upper bits of each word.
+Functions without a decorator and with arrays to write define vector code, which kernels call by their names
+(`intrinsics/conversions.py`).
 """
 
 from collections.abc import Mapping
@@ -13,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claim_items
-from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, flush, i32, no_tiles
+from buda_emu.arithmetic.kernels.tensix.words import TILE, as_rows, flush, no_tiles
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
-from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
+from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
 GROUP: Final = 16  # datums under one shared exponent
@@ -24,7 +25,6 @@ FRACTION: Final = 127  # mask of the 7 bits of fraction that count
 LEADING: Final = 128  # the leading one above them
 MOST: Final = 127  # the largest magnitude of 7 bits
 FARTHEST: Final = 8  # from this distance of exponents on nothing is left: 255 + 256, shifted by 9, is 0
-SHARED_ONE: Final = 127 + 6  # exponent field of the single 2^6, which stands for the shared exponent
 
 
 @helper
@@ -60,25 +60,6 @@ def assemble_groups(row: Any, down: int, greatest: int, cut: int, codes: Any, ex
     size = np.minimum((significand + (1 << distance)) >> (distance + 1), MOST) >> cut
     codes[:] = np.where(size == 0, 0, size | (x < 0) << (7 - cut)).reshape(-1)
     exponents[:] = shared
-
-
-def spread_groups(words: Any, codes: Any, exponents: Any, align: int, exponent_bits: int) -> None:
-    """Write a tile of block codes, uint8[1024], and shared exponents, uint8[64], to `words`: int32[1024], or their
-    upper halves int16[1024]. `align` shifts a code left to fill 8 bits.
-
-    Words have `exponent_bits` 8 or 5, halves 8. Normalising makes exponents smaller: those of 8 bits wrap around, those
-    of 5 bits stop at 0. A code of the sign alone becomes minus infinity (1.2).
-    """
-    code = codes.astype(np.int32).reshape(-1, GROUP) << align
-    magnitude = code & 127
-    pattern = magnitude.astype(np.float32).view(np.int32)
-    # The pattern of the magnitude as a single is normalised; in it 2^6 stands for the shared exponent.
-    exponent = (pattern >> 23) + exponents.astype(np.int32)[:, None] - SHARED_ONE
-    exponent = exponent & 255 if exponent_bits == 8 else np.maximum(exponent, 0)
-    infinite = (255 if exponent_bits == 8 else 31) << 23
-    word = np.where(magnitude == 0, np.where(code == 0, 0, infinite), exponent << 23 | pattern & 0x7FFFFF)
-    word = (word.astype(np.int32) | (code >> 7) << 31).reshape(-1)
-    words[:] = word if words.itemsize == 4 else word >> 16
 
 
 class Early(NamedTuple):
@@ -248,94 +229,6 @@ def _fp16_as_single(code: Any) -> Any:
     if size < U(0x400):
         wide = U(0)
     return U(U(U(code & U(0x8000)) << U(16)) | wide)
-
-
-# What Float32 is unpacked to (DEVICE_NUMERICS 1.2); only that the codes differ counts.
-TO_TF32: Final = 0
-TO_BF16: Final = 1
-TO_FP16: Final = 2
-
-
-@kernel
-def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> None:
-    """Write to `out` tiles start to stop - 1 of Float32 `codes` as register words, all truncated: `to` is TO_TF32,
-    TO_BF16 (denormals become signed zeros) or TO_FP16 (signed zeros below its range, 0x7fff above) (1.2)."""
-    for index in range(start, stop):
-        words = out[index].view(np.int32)
-        x = codes[index].view(np.int32)
-        if to == TO_TF32:
-            for n in range(TILE):
-                words[n] = i32(x[n] & i32(-0x2000))
-        elif to == TO_BF16:
-            for n in range(TILE):
-                zero = i32(x[n] & i32(INFINITY)) == 0
-                mask = i32(-0x10000)
-                if zero:
-                    mask = i32(NEGATIVE_SIGN)
-                words[n] = i32(x[n] & mask)
-        else:
-            for n in range(TILE):
-                exponent = i32(i32(i32(x[n] >> i32(23)) & i32(255)) - i32(112))
-                word = i32(i32(exponent << i32(23)) | i32(x[n] & i32(0x007FE000)))
-                if exponent < 0:
-                    word = i32(0)
-                if exponent > 31:
-                    word = i32(31 << 23 | 0x3FF << 13)
-                words[n] = i32(word | i32(x[n] & i32(NEGATIVE_SIGN)))
-
-
-@kernel
-def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], exponent_bits: int) -> None:
-    """Write to `out` tiles start to stop - 1 of Float16_b (8 exponent bits) or Float16 (5) `codes` as register words:
-    the bits of a datum move to their places, none changes."""
-    for index in range(start, stop):
-        words = out[index].view(np.int32)
-        x = codes[index]
-        if exponent_bits == 8:
-            for n in range(TILE):
-                words[n] = i32(i32(x[n]) << i32(16))
-        else:
-            for n in range(TILE):
-                code = i32(x[n])
-                words[n] = i32(i32(i32(code & i32(0x8000)) << i32(16)) | i32(i32(code & i32(0x7FFF)) << i32(13)))
-
-
-@kernel
-def unpack_bytes(start: int, stop: int, out: Tiles, codes: NDArray[np.uint8], table: Tiles) -> None:
-    """Write to `out` tiles start to stop - 1 of `codes` in an 8-bit format without shared exponents as register words;
-    `table`, uint32[256], has the word of each byte."""
-    for index in range(start, stop):
-        words = out[index]
-        x = codes[index]
-        for n in range(TILE):
-            words[n] = table[x[n]]
-
-
-@kernel
-def unpack_blocks(
-    start: int,
-    stop: int,
-    out: Tiles,
-    codes: NDArray[np.uint8],
-    exponents: NDArray[np.uint8],
-    bits: int,
-    exponent_bits: int,
-) -> None:
-    """Write to `out` tiles start to stop - 1 of `codes`, uint8[n, 1024], of a block format with `bits` magnitude bits
-    as register words; `exponents`, uint8[n, 64], are those that the 16 datums of a face row share."""
-    for index in range(start, stop):
-        spread_groups(out[index].view(np.int32), codes[index], exponents[index], 8 - bits, exponent_bits)
-
-
-@kernel
-def unpack_blocks_to_halves(
-    start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint8], exponents: NDArray[np.uint8], bits: int
-) -> None:
-    """Write to `out`, uint16[n, 1024], tiles start to stop - 1 of `codes` in a block format with exponents of 8 bits as
-    Float16_b, the upper halves of the register words, whose lower halves are empty. Threads may share the tiles by
-    `claim_items`."""
-    for index in claim_items(start, stop):
-        spread_groups(out[index].view(np.int16), codes[index], exponents[index], 8 - bits, 8)
 
 
 _ROW: Final = np.uint64(TILE)
