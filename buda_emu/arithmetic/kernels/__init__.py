@@ -1,4 +1,4 @@
-"""Compiled functions on plain arrays, with which ops are computed. They know nothing of netlists or ops.
+"""How ops are computed: compiled functions on plain arrays. They know nothing of netlists or ops.
 
 `tiles` moves, rounds and reduces whole tiles and computes them element by element; `products` are matrix products;
 `functions` are exp, gelu and other functions of one value, with a C library's of its own (`libm`); `tensix` is the

@@ -62,10 +62,10 @@ HALVES: Final = 1
 WORDS: Final = 2
 
 ROOM: Final = 8 * TILE  # seven tiles, from a cache line on
-LEAST: Final = 24  # exponents of a first term, with room below for the later phases
-MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
-LEAST_FP16: Final = 6  # the same two for fp16, whose exponents have 5 bits
-MOST_FP16: Final = 31  # their largest
+LEAST: Final = 24  # the least exponent of a first term's product, with room below for the later phases
+MOST: Final = 260  # the greatest, at which the parts of a later phase are still no larger than an infinity
+LEAST_FP16: Final = 6  # the least one for fp16, whose exponents have 5 bits
+MOST_FP16: Final = 31  # the greatest one, the largest exponent that fp16 has
 BIAS: Final = 127  # of exponents of singles
 DOWN: Final = -96
 FAR: Final = 200
