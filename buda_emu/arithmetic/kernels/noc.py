@@ -337,8 +337,8 @@ def weigh_move(
     transfers with an op at an end that moved; `rows`: the present ones and room for new ones. Ways whose load changes
     by no more than `few` cycles are left as they are.
 
-    The new rows, the changes and the new busy cycles of ways are written, to the new rows and to `change`; `take_back`
-    undoes them, `keep_move` makes them last.
+    The new rows, the changes and the new busy cycles of ways are written, to the new rows and to `change`; the caller
+    ends the trial with `take_back` or `keep_move`.
     """
     old, new = rows
     busy = change.busy

@@ -18,7 +18,8 @@ _WORD = 64  # columns of the matrix of `fill_before` in one word
 
 @helper
 def _bit_is_set(rows: Words, row: int, column: int) -> bool:
-    """Return whether a bit in a row of `fill_before`'s matrix is set; `column` counts from the first of the block."""
+    """Return whether task `first` + `column` has always ended when task `row` begins, in `rows` from `fill_before`,
+    whose first column stands for task `first`."""
     return (rows[row, column // _WORD] >> np.uint64(column % _WORD)) & _ONE != np.uint64(0)
 
 
@@ -44,8 +45,8 @@ def fill_before(before_first: Ints, before: Ints, first: int, rows: Words) -> No
 @kernel
 def ask_before(rows: Words, first: int, earlier: Ints, later: Ints, answer: Flags) -> None:
     """Write to answer[i] whether task earlier[i] has always ended when task later[i] begins, for the pairs whose
-    earlier task is among the columns of this block; other answers stay as they are. `rows`, with columns from `first`
-    on, come from `fill_before`."""
+    earlier task is among the columns of this block; other answers stay as they are. `rows`, the matrix of what ends
+    before what, with columns from task `first` on, comes from `fill_before`."""
     for i in range(earlier.shape[0]):
         column = earlier[i] - first
         if 0 <= column < rows.shape[1] * _WORD:

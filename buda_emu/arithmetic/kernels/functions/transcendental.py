@@ -34,7 +34,8 @@ _P1, _P2, _P4, _P8, _P16 = (2.0 ** (step / STEPS) for step in (1, 2, 4, 8, 16))
 
 @helper
 def exp_or_nan(x: np.float32) -> np.float32:
-    """Return `exp_scalar` of x by the short way, or NaN where that does not decide the last bit, and for NaN."""
+    """Return `exp_scalar` of x, computed in double precision without branches as two bounds; NaN where they round
+    differently and so do not decide the last bit, and for NaN."""
     m, rest = steps_of_e(np.float64(x))
     low = _power_if_set(m, 1, _P1) * _power_if_set(m, 2, _P2)
     high = _power_if_set(m, 4, _P4) * _power_if_set(m, 8, _P8)
@@ -82,7 +83,8 @@ _NO_BELL: Final = -745.0  # about here e^.. becomes 0 in the definition
 
 @helper
 def gelu_or_nan(x: np.float32) -> np.float32:
-    """Return `gelu_scalar` of x by the short way, or NaN where that does not decide the last bit."""
+    """Return `gelu_scalar` of x, computed in double precision without branches as two bounds; NaN where they round
+    differently and so do not decide the last bit."""
     wide = np.float64(x)
     low, high = _one_plus_tanh(wide)
     below = np.float32(0.5 * wide * low)
@@ -94,7 +96,8 @@ def gelu_or_nan(x: np.float32) -> np.float32:
 
 @helper
 def gelu_derivative_or_nan(x: np.float32) -> np.float32:
-    """Return `gelu_derivative_scalar` of x by the short way, or NaN where that does not decide the last bit."""
+    """Return `gelu_derivative_scalar` of x, computed in double precision without branches as two bounds; NaN where they
+    round differently and so do not decide the last bit."""
     wide = np.float64(x)
     half = -0.5 * (wide * wide)
     bell = _exp_nearly(_at_least(_LEAST_BELL, half))
@@ -265,7 +268,7 @@ def log_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @helper
 def _sigmoid_or_nan(x: np.float32) -> np.float32:
-    """Return `sigmoid_scalar` of x by the short way of e^-x, or NaN where that does not decide its last bit."""
+    """Return `sigmoid_scalar` of x without branches, or NaN where `exp_or_nan` does not decide the last bit of e^-x."""
     return np.float32(1.0 / (1.0 + np.float64(exp_or_nan(-x))))
 
 

@@ -97,7 +97,7 @@ def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_wide_spread(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    """Emit the body of `spread_groups` for shared exponents of 8 bits."""
+    """Emit the body of `spread_groups`, block codes to words, for shared exponents of 8 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Return patterns with the shared exponent added to theirs, modulo 256."""
@@ -108,7 +108,7 @@ def _emit_wide_spread(builder: Builder, words: Value, codes: Value, exponents: V
 
 
 def _emit_narrow_spread(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    """Emit the body of `spread_groups` for shared exponents of 5 bits."""
+    """Emit the body of `spread_groups`, block codes to words, for shared exponents of 5 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Return patterns with the shared exponent added to theirs, which become 0 where the sum is negative."""

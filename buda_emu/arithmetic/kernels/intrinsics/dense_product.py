@@ -79,8 +79,8 @@ class _BlockCode:
             self.store(self.builder.fadd(self.load(accumulator, place), total), accumulator, place)
 
     def tree(self, node: Tree, depth: int) -> Sums:
-        """Return the sums of a node of LANE_TREE, by cell: those of its left half plus those of its right half, or of
-        one lane. `depth` counts from the root, 0."""
+        """Return, by cell, the sums of a node of LANE_TREE, the order in which OPS 6.1 adds partial sums: those of its
+        left half plus those of its right half, or of one lane. `depth` counts from the root, 0."""
         if not isinstance(node, tuple):
             return self.lane(node)
         left = self.tree(node[0], depth + 1)
@@ -93,7 +93,8 @@ class _BlockCode:
         return {cell: self.builder.fadd(left[cell], right[cell]) for cell in self.block.cells}
 
     def lane(self, lane: int) -> Sums:
-        """Return, by cell, the sums of every LANES-th product along k, from number `lane` on."""
+        """Return, by cell, the sums of every LANES-th product along k, from number `lane` on: one of the partial sums
+        of OPS 6.1."""
         sums: Sums = {}
         for k in range(lane, EDGE, LANES):
             numbers = [self.builder.load(self.at(self.a, EDGE * row + k)) for row in range(self.block.rows)]
@@ -128,15 +129,15 @@ class _BlockCode:
 
 @intrinsic(add_dense_product, types.none, *[types.uintp] * 5, types.intp, types.intp)
 def _add_dense_product(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `add_dense_product` as a call of one function, which all calls share."""
+    """Emit `add_dense_product`, accumulator += a x b of two tiles, as a call of one function, which all calls share."""
     block = block_for(context.codegen().magic_tuple()[2])
     # In a function of its own LLVM cannot know that nobody else reads the parking tile, and keeps it in memory.
     call_shared_function(builder, "dense_product", arguments, partial(_emit_product, block))
 
 
 def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:
-    """Emit the body of `add_dense_product`: a loop over blocks, each of which also fetches its share of the lines of
-    the tile `soon`."""
+    """Emit the body of `add_dense_product`, accumulator += a x b of two tiles: a loop over blocks, each of which also
+    fetches its share of the lines of the tile `soon`."""
     accumulator, a, b, parking = (tile_pointer(builder, address) for address in arguments[:4])
     soon, part, parts = arguments[4:]
     down = EDGE // block.rows

@@ -107,7 +107,8 @@ class Dst:
         return self.code.every_word(self.builder.add(SIZE(number), self._shifted))
 
     def pattern_of_m(self, old: Value, above: int) -> Value:
-        """Return the patterns of the M that belong to words of Dst, `above` being added to the words' exponents."""
+        """Return, for words of Dst, the bits of the constants M = 1.5 * 2^k that have the words' exponents plus
+        `above`. M rounds what is added to it and subtracted from again."""
         code = self.code
         builder = self.builder
         if above:
@@ -123,9 +124,9 @@ class Dst:
         return code.larger_pattern(self.builder.sub(top, self.down), old_pattern)
 
     def cut(self, bits: Value, shifted: Value | None = None) -> Value:
-        """Return words cut to what Dst can hold, as `prepared.cut_words` does: 0 below its least normal number, an
-        infinity (or, where exponents are moved up, a number far above all sums) above its largest. `shifted` is what
-        was added to the words' patterns, None for nothing."""
+        """Return words cut to what Dst can hold, where exponents were moved: 0 below its least normal number, an
+        infinity (or, where they were moved up, a number far above all sums) above its largest. `shifted` is what was
+        added to the words' patterns, None for nothing."""
         code = self.code
         builder = self.builder
         ends = (self._smallest, self._largest)
@@ -137,7 +138,8 @@ class Dst:
         return builder.select(builder.icmp_signed("<", size, smallest), code.word(0), clipped)
 
     def sum_of(self, group: Group) -> Value:
-        """Return the sum of a group of products, without the M that it contains."""
+        """Return the sums of a group of 8 products, which stand in singles that contain the constant M, too: M plus
+        sum, minus M."""
         return self.builder.fsub(group[1], self.code.as_floats(group[0]))
 
 
@@ -322,7 +324,8 @@ def block_for(lanes: int) -> Block:
 
 
 class Patterns:
-    """The patterns of M of one block in one face, in memory from the address `first` on, three for each cell."""
+    """The bits of the constants M = 1.5 * 2^k of one block in one face, by which the sums of groups of products are
+    rounded: in memory from the address `first` on, three for each cell."""
 
     def __init__(self, builder: Builder, shape: Block, first: Value) -> None:
         self._builder = builder
@@ -330,9 +333,9 @@ class Patterns:
         self._first = first
 
     def load(self, cell: tuple[int, int]) -> list[Value]:
-        """Return the patterns of both groups of a cell, and that of the larger exponent. The pattern of the second
-        group may have more bits of fraction than an M, but serves as one: sums have the same units, and are far from
-        the ends of its binade."""
+        """Return the bits of M for both groups of a cell, and for the larger exponent of both. Those of the second
+        group may have more bits of fraction than an M, but serve as one: sums have the same units, and are far from the
+        ends of its binade."""
         return [self._builder.load(self.at(SIZE(self._shape.cells.index(cell) * 3), n)) for n in range(3)]
 
     def at(self, cell: Value, n: int) -> Value:
@@ -341,9 +344,10 @@ class Patterns:
 
 
 class Tops:
-    """The patterns of M in phase 0 of a tile's products, for all blocks and inner faces, in memory on the stack:
-    written by the code of `find` or `find_in_bytes`, read through `of`. `exponent_b` and `exponent_a` are the addresses
-    of the operands' exponents (`prepared.Exponents`)."""
+    """The bits of the constants M = 1.5 * 2^k for all groups of products of two tiles, by which sums are rounded, in
+    phase 0: for all blocks and inner faces, in memory on the stack, written by the code of `find` or `find_in_bytes`,
+    read through `of`. `exponent_b` and `exponent_a` are the addresses of the operands' exponents
+    (`prepared.Exponents`)."""
 
     def __init__(self, code: Vectors, shape: Block, exponent_b: Value, exponent_a: Value) -> None:
         self.code = code
@@ -354,15 +358,15 @@ class Tops:
         self._found = cgutils.alloca_once(code.builder, code.words, size=2 * shape.count * self._per_block)
 
     def of(self, face: Value, block: Value) -> Patterns:
-        """Return the patterns of a block in an inner face."""
+        """Return the bits of M of a block in an inner face."""
         builder = self.code.builder
         number = builder.add(builder.mul(face, SIZE(self._shape.count)), block)
         first = builder.gep(self._found, [builder.mul(number, SIZE(self._per_block))])
         return Patterns(builder, self._shape, first)
 
     def find(self, face: Value, lowest: Value) -> None:
-        """Emit the computation of the patterns of one face from exponents in 16 bits. `lowest` is the least value that
-        counts for the sum of two exponents."""
+        """Emit the computation of the bits of M of one face, from the largest sums of both operands' exponents, which
+        are given in 16 bits. `lowest` is the least value that counts for the sum of two exponents."""
         code = self.code
         builder = self.code.builder
         k = builder.mul(face, SIZE(GROUP))
@@ -377,9 +381,10 @@ class Tops:
             put(face, [first, second, top_pattern])
 
     def find_in_bytes(self, least: Value, lowest: Value, *, clamps: bool) -> None:
-        """Emit the computation of the patterns of both faces at once from exponents in bytes. `least` is the least
-        exponent of an M for products that are not zeros, `lowest`, in units of COUNTS, that of an M for all others.
-        `clamps`: M may not be below `lowest` either, and all exponents are less than 128."""
+        """Emit the computation of the bits of M of both faces at once, from the largest sums of both operands'
+        exponents, which are given in bytes. `least` is the least exponent of an M for products that are not zeros,
+        `lowest`, in units of COUNTS, that of an M for all others. `clamps`: M may not be below `lowest` either, and all
+        exponents are less than 128."""
         code = self.code
         builder = self.code.builder
         kind = ir.VectorType(I8, 4 * code.width)
@@ -499,8 +504,8 @@ def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder,
 
 
 def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patterns) -> Sums:
-    """Return the sums of both groups of a block, with their M in them; `b` and `a` are the addresses of the parts in
-    the block's first row and first column of a face."""
+    """Return the sums of both groups of 8 products of a block, each with its constant M in it; `b` and `a` are the
+    addresses of the parts in the block's first row and first column of a face."""
     builder = code.builder
     sums = {cell: [code.as_floats(m) for m in patterns.load(cell)[:2]] for cell in shape.cells}
     for n in range(GROUP):

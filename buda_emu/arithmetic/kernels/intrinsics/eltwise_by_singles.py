@@ -161,8 +161,9 @@ def _emit_factors(
 
 
 def _part_masks(code: "_Code", second: Value, cuts: tuple[int, int]) -> tuple[Value, Value]:
-    """Return the masks `mask` and `without` of `_Code.part` for the first part of words, or, with `second`, for the
-    second. `cuts` are the masks of the first part and of both together."""
+    """Return two vectors of masks: Src words under the first, minus those under the second, are as singles the part of
+    the significands that a phase multiplies, the first or, if `second` holds, the second one. `cuts` are the masks of
+    the first part and of both together."""
     builder = code.builder
     mask = builder.select(second, I32(cuts[1]), I32(cuts[0]))
     without = builder.select(second, I32(cuts[0]), I32(0))
@@ -170,7 +171,8 @@ def _part_masks(code: "_Code", second: Value, cuts: tuple[int, int]) -> tuple[Va
 
 
 def _phase_masks(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
-    """Return the masks `mask` and `without` of `_Code.part` for SrcA, and those for SrcB, in a fidelity phase."""
+    """Return the masks of the parts that a fidelity phase multiplies, two for SrcA and two for SrcB: words under the
+    first, minus those under the second, are the part."""
     builder = code.builder
     low = builder.icmp_signed("!=", builder.and_(phase, SIZE(1)), SIZE(0))
     high = builder.icmp_signed(">=", phase, SIZE(2))

@@ -43,7 +43,7 @@ def _emit_prepare_srca(
     half = TILE // 4  # both groups of an inner face lie one after the other
 
     def first_of(pair: Value) -> Value:
-        """Return the index of the word whose exponent is the first of pair `pair`."""
+        """Return the index in the tile of the word whose exponent stands first in pair number `pair`."""
         return builder.add(pair, builder.and_(pair, SIZE(half)))
 
     def store_first_part(lifted: Value, place: Value) -> None:
@@ -72,7 +72,7 @@ def _emit_prepare_srcb(lanes: int, builder: Builder, *arguments: Value) -> None:
     shifted = builder.shl(lift, SIZE(23))
 
     def first_of(pair: Value) -> Value:
-        """Return the index of the word whose exponent is the first of pair `pair`."""
+        """Return the index in the tile of the word whose exponent stands first in pair number `pair`."""
         return builder.shl(pair, SIZE(1))
 
     def store_first_part(lifted: Value, place: Value) -> None:

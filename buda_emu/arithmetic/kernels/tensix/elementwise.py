@@ -174,8 +174,8 @@ def _rebias_of(mode: int, exponent_bits: int) -> np.int32:
 @kernel
 def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int, exponent_bits: int) -> None:
     """Copy tiles start to stop - 1 of `srca` to `dst`, as an op copies its operand (DEVICE_NUMERICS 2.7): into a 16-bit
-    Dst by a move, into fp32 by adding zero, which also makes an infinity of exponent 255. Exponent 0 becomes +0 in
-    both.
+    Dst by a move, into fp32 by adding zero, which makes an infinity of exponent 255 and gives exponents of family A the
+    bias of fp32. Exponent 0 becomes +0 in both.
 
     dst: uint32[n, 1024], Dst images of `mode`; srca: uint32[n, 1024] Src words. `exponent_bits`: 5 for operands of
     family A, 8 for B.

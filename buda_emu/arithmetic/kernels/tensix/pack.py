@@ -83,14 +83,15 @@ def early_words(words: Any, up: int, by: Early, small: int, row: Any) -> None:
 
 
 def early_halves(words: Any, up: int, by: Early, halves: Any) -> None:
-    """Write to `halves`, int16[1024], the upper halves of Dst words converted as `early_words` does, with nothing kept
-    of words below `by.least`."""
+    """Write to `halves`, int16[1024], the upper halves of Dst words converted to the intermediate format by `by`, after
+    a shift left by `up` that brings their bits to the top; words that become less than `by.least` are 0."""
     halves[:] = _convert_early(words, up, by, 0) >> 16
 
 
 def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int], codes: Any, exponents: Any) -> None:
-    """Write Dst words, converted as `early_words` does, as block codes and shared exponents, as `assemble_groups` does;
-    `position` has its arguments `down`, `greatest` and `cut`."""
+    """Write Dst words, converted to the intermediate format by `by` after a shift left by `up`, as block codes,
+    uint8[1024], and shared exponents, uint8[64]; `position` has the arguments `down`, `greatest` and `cut` of
+    `assemble_groups`."""
     assemble_groups(_convert_early(words, up, by, 0), *position, codes, exponents)
 
 

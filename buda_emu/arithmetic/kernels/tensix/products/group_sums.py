@@ -105,8 +105,10 @@ def add_tile(
 
 
 def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
-    """Add the sums of both groups of one inner face to the words of a 16-bit Dst, in place. `shift`: by how much the
-    exponents of the phase are less than those of phase 0, which the groups' M have."""
+    """Add the sums of both groups of 8 products of one inner face to the words of a 16-bit Dst, in place, as one
+    accumulation. `groups`: for each group the patterns of M, the constants that round its sums to their units, and M
+    plus the sums. `shift`: by how much the exponents of this phase are less than those of phase 0, for which M is
+    chosen."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         least = LEAST
@@ -135,9 +137,10 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
 
 
 def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) -> None:
-    """Add the sums of both groups of one inner face to the words of a 32-bit Dst, in place. `shift`: by how much the
-    exponents of the phase are less than those of phase 0, which the groups' M have. `blackhole`: without Wormhole's
-    error for a sum of -1 (2.3 step 5)."""
+    """Add the sums of both groups of 8 products of one inner face to the words of a 32-bit Dst, in place, as one
+    accumulation. `groups` and `shift` are those of `_add_face`: for each group M and M plus its sums, and by how much
+    exponents are less than those of phase 0, for which M is chosen. `blackhole`: without Wormhole's error for a sum of
+    -1 (2.3 step 5)."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common_m(word, m0, m1, shift, LEAST_WIDE)

@@ -50,8 +50,8 @@ ROWS: Final = 8  # of SrcB, in one MVMUL
 
 @kernel
 def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> None:
-    """Add in0 x in1 to dst with integer arithmetic, for numbers of any size, one item after the other; arguments as for
-    `matmul_tiles`."""
+    """Add in0 x in1 to items start to stop - 1 of dst with integer arithmetic, one after the other, for numbers of any
+    size. dst: uint32[w, t * rows * cols, 1024], Dst images of the setting's mode; its tiles are the items."""
     in0, in0_index, in0_pad, _ = product.in0
     in1, in1_index, in1_pad, in1_transposed = product.in1
     t, rows, inner, cols, first, last, faces = product.extent
