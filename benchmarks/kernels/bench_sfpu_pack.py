@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import single
-from buda_emu.arithmetic.kernels.tensix import conversions as l1_acc
-from buda_emu.arithmetic.kernels.tensix.conversions import Conversion, pack
+from buda_emu.arithmetic.kernels.tensix import pack as l1_acc
 from buda_emu.arithmetic.kernels.tensix.functions.vector_unit import random_words
+from buda_emu.arithmetic.kernels.tensix.pack import Conversion, pack
 from buda_emu.arithmetic.tensix.conversions.pack import intermediate
 from buda_emu.arithmetic.tensix.functions.elementary import seed_registers
 from buda_emu.arithmetic.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run

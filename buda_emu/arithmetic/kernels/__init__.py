@@ -1,10 +1,10 @@
 """How ops are computed: compiled functions on plain arrays. They know nothing of netlists or ops.
 
 `tiles` moves, rounds and reduces whole tiles and computes them element by element; `products` are matrix products;
-`functions` are exp, gelu and their kin, with a C library's of its own (`libm`); `tensix` is the chip's own arithmetic,
-whose definition is the room `buda_emu.arithmetic.tensix`; `timeline` and `darwinn` serve the rooms of these names,
-`noc` that of `timing`. `intrinsics` is the LLVM code that they call; what compiles them is the room
-`buda_emu.arithmetic.jit`.
+`functions` are exp, gelu and other functions of one value, with a C library's of its own (`libm`); `tensix` is the
+chip's own arithmetic, which `buda_emu.arithmetic.tensix` defines; `timeline` serves the package of this name, `noc` the
+timing of transfers (both in `buda_emu.performance`). `intrinsics` has the LLVM code that kernels call;
+`buda_emu.arithmetic.jit` compiles them.
 """
 
 from buda_emu.arithmetic.jit.sources import register_intrinsics

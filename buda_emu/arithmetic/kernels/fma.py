@@ -1,7 +1,7 @@
 """Fused multiply-add: a * b + c with one rounding, in kernels and in numpy.
 
 In a kernel `fma` is the machine's instruction (LLVM's `llvm.fma`, an exact call where a machine has none); called from
-Python it is computed exactly by other means. `fma_f32` is the same for arrays.
+Python it is computed exactly by other means. `fma_f32` is the same for arrays, from Python only.
 """
 
 from math import isfinite, isinf, isnan
@@ -12,16 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """Return a * b + c rounded once; all three np.float32, or all three float64 (a Python float is one)."""
+    """Return a * b + c rounded once. All three are np.float32 or all three float64 (a Python float is one), and so is
+    the result."""
     if type(a) is np.float32:
         return fma_f32(a, b, c)[()]
     return np.float64(_fma_f64(float(a), float(b), float(c)))
 
 
 def fma_f32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
-    """Return a * b + c rounded once to float32, element by element; the arguments are float32 and broadcast. The
-    product of two float32 is exact in float64. Its sum with c is rounded to odd there, which keeps enough of the exact
-    value for the second rounding, to float32, to come out as if it were the only one."""
+    """Return a * b + c of float32, element by element and rounded once to float32; the arguments broadcast.
+
+    The product of two float32 is exact in float64. Its sum with c is rounded to odd there, which keeps enough of the
+    exact value for the second rounding, to float32, to come out as if it were the only one.
+    """
     with np.errstate(all="ignore"):
         product = np.multiply(a, b, dtype=np.float64)
         addend = np.asarray(c, dtype=np.float64)
@@ -37,7 +40,7 @@ def fma_f32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
 
 
 def _fma_f64(a: float, b: float, c: float) -> float:
-    """Return a * b + c of Python floats, rounded once by way of exact fractions."""
+    """Return a * b + c of Python floats, rounded once by way of exact fractions; an infinity for results too large."""
     if not (isfinite(a) and isfinite(b)) or isnan(c):
         return a * b + c
     if isinf(c):

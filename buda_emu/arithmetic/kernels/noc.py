@@ -1,8 +1,11 @@
-"""What transfers put on the NoCs of a chip, and how long they take by it, where ops move (`timing.transfers.moving`).
+"""What transfers put on the NoCs of a chip, and how long they take by it, while ops are moved about
+(`buda_emu.performance.timing.transfers.moving`).
 
-Ways (links, ports) have numbers; those of a chip are a block, apart for what is loaded once. In a block: links by NoC,
-axis, x and y of the router that they leave, then ports by kind (core, DRAM), direction (into, out of), NoC, x and y.
-A *row* has the ways of one transfer, each with the cycles for which the transfer keeps it busy.
+A *way* is a link of a NoC, a port of a core or of DRAM, or a crossing between chips; each has a number. The ways of a
+chip are a block of numbers; what is loaded once has a block of its own, so that it takes no time from what each input
+moves. In a block: links by NoC, axis, x and y of the router that they leave, then ports by kind (core, DRAM), direction
+(into, out of), NoC, x and y; crossings follow after all blocks. A *row* has the ways of one transfer, each with the
+cycles for which the transfer keeps it busy.
 """
 
 from math import ceil
@@ -18,19 +21,20 @@ Floats = NDArray[np.float64]
 
 LINKS = 4  # of NoC 0 right and down, of NoC 1 left and up (PERF 1.2)
 WAYS = 12
-"""Of each router: links that leave it, and these with ports."""
+"""Ways of each router: the links that leave it, and 8 ports."""
 READS = 0
 BETWEEN = 1
 WRITES = 2
 """What a transfer is: out of DRAM, from op to op, anything else."""
-_ALL: Final = 2
-"""Of the axes of a NoC."""
+_AXES: Final = 2
+"""The number of axes of a NoC."""
 
 
 class Mesh(NamedTuple):
-    """`width` and `height` of a NoC; the x and y of the columns and rows of cores that run ops. Of each way: bytes in a
-    cycle, its place in the row that is made (else -1), and the last source that was sent over it (`stamp`: how many
-    there were)."""
+    """The NoCs of a chip and notes for building rows. `width` and `height` of a NoC in routers; `xs` and `ys`: the x
+    and y of the columns and rows of cores that run ops. By way: `rate`, bytes in a cycle; `place`, its place in the row
+    that is being built, else -1; `seen`, the number of the source that was last sent over it. `stamp`, int64[1], counts
+    the sources sent so far."""
 
     width: int
     height: int
@@ -43,7 +47,8 @@ class Mesh(NamedTuple):
 
 
 class Grids(NamedTuple):
-    """The grids of ops: for each its place, its rows and columns, and whether they are transposed."""
+    """The grids of ops, by the op's number: the row and column of the core at which it begins (`top`, `left`), its rows
+    and columns, and whether they are transposed on the chip."""
 
     top: Ints
     left: Ints
@@ -53,13 +58,15 @@ class Grids(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """The transfers between ops. For each: the number of the op whose cores it is cut by (`near`), and of the op at the
-    other end (`far`), or -1 where the other end is `places`. `writes`: it leaves the near op, by NoC 1; `block`: the
-    first number of its links; `kind` of the far ports, -1 where it is unknown; `size`: bytes of each core; `crossing`:
-    its only link, or -1.
+    """The transfers to and from ops. By transfer: `near`, the number of the op by whose cores it is cut; `far`, that of
+    the op at its other end, or -1 where that is a queue, at `places`; `writes`, 1 if it leaves the near op, by NoC 1, 0
+    if it reaches it, by NoC 0; `block`, the first number of its ways; `kind` of the far ports (0 cores, 1 DRAM), -1
+    where they are unknown; `crossing`, the way between chips that is its only one, or -1; `size`, the bytes of one near
+    core, or of all cores if it crosses.
 
-    Groups of cores that need the same data are at group[n] .. group[n+1]-1, their cells and sources likewise; a source
-    is a cell of the far op or a place, with its share of the bytes.
+    Groups of near cores that need the same data are number group[n] to group[n + 1] - 1. Their cells are
+    cells[cell_first[g]] to cells[cell_first[g + 1] - 1], their sources likewise. A source is a cell of the far op, or a
+    row of `places` (x, y), and has its share of the bytes in `shares`.
     """
 
     near: Ints
@@ -79,8 +86,9 @@ class Edges(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Ways of transfers: [row, place] numbers and cycles; how many places are `filled`, and how far a core reads
-    (`Path.far`)."""
+    """The rows of transfers: by [row, place] the number of a way (`ways`) and the cycles for which the transfer keeps
+    it busy; by row how many places are `filled`, and how `far` its cores read: 0 only from themselves, 1 within a
+    column, 2 within a row, 3 anywhere."""
 
     ways: Ints
     cycles: Floats
@@ -89,17 +97,19 @@ class Rows(NamedTuple):
 
 
 class Cycles(NamedTuple):
-    """The cycles of each transfer: those that it takes at `least`, and those that it `takes` at the present places."""
+    """The cycles of each transfer: those that it takes at `least`, however idle its ways are, and those that it `takes`
+    at the present places of ops."""
 
     least: Floats
     takes: Floats
 
 
 class Change(NamedTuple):
-    """For how many cycles each way is `busy`. Of a move: by way the cycles that it adds, and whether it `counts`; the
-    ways that changed and the cycles that they had; the transfers that it touches, and the cycles that these take; by
-    transfer the new row, or -1. `found`: how many such ways and transfers there are. `partials`: room for an exact
-    sum."""
+    """How a move of ops changes the load, with the arrays to work in. By way: `busy`, the cycles for which all
+    transfers keep it busy; `cycles` that the move adds; whether it `counts` as changed. Lists: `ways` that changed, and
+    the busy cycles that they had `before`; `edges`, the transfers that the move touches, and the cycles that each of
+    these then `takes`; `found`, the lengths of both lists. By transfer: `row`, its new row, or -1. `partials`: room for
+    an exact sum."""
 
     busy: Floats
     cycles: Floats
@@ -114,8 +124,8 @@ class Change(NamedTuple):
 
 
 @helper
-def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
-    """Return x and y, on the NoC, of a cell of an op's grid."""
+def _position_of_cell(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
+    """Return x and y, on the NoC, of the core that has a cell of an op's grid; cells count row by row."""
     row = cell // grids.columns[op]
     column = cell % grids.columns[op]
     if grids.transposed[op]:
@@ -124,8 +134,9 @@ def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
 
 
 @helper
-def _add(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
-    """Add `size` bytes to a link of a row, which is entered where the row does not have it."""
+def _add_bytes(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
+    """Add `size` bytes to a way in a row that is being built; a way that the row does not have yet is appended. Until
+    the row is done, `cycles` has bytes."""
     place = mesh.place[link]
     if place < 0:
         place = rows.filled[row]
@@ -137,7 +148,7 @@ def _add(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
 
 
 @helper
-def _travel(
+def _add_route(
     noc: int,
     start: tuple[int, int],
     end: tuple[int, int],
@@ -147,12 +158,13 @@ def _travel(
     rows: Rows,
     mesh: Mesh,
 ) -> None:
-    """Add bytes to all links of a route from `start` to `end` (x, y), in the row of a transfer: NoC 0 goes right, then
-    down; NoC 1 up, then left (PERF 1.2). `block`: the first number of the transfer's links. Links that a group has in
-    common count once."""
+    """Add `size` bytes to all links of a route from `start` to `end` (x, y), in a row that is being built: NoC 0 goes
+    right, then down; NoC 1 up, then left (PERF 1.2). `block`: the first number of the transfer's ways. Links over which
+    the same source (`mesh.stamp`) was sent already are left out: data for several cores of a group travel over a common
+    link once."""
     (x, y) = start
     (to_x, to_y) = end
-    for turn in range(_ALL):
+    for turn in range(_AXES):
         axis = turn
         step = 1
         if noc == 1:
@@ -162,7 +174,7 @@ def _travel(
             link = block + ((noc * 2 + axis) * mesh.width + x) * mesh.height + y
             if mesh.seen[link] != mesh.stamp[0]:
                 mesh.seen[link] = mesh.stamp[0]
-                _add(link, size, row, rows, mesh)
+                _add_bytes(link, size, row, rows, mesh)
             if axis == 0:
                 x = (x + step) % mesh.width
             else:
@@ -170,19 +182,20 @@ def _travel(
 
 
 @helper
-def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
-    """Return the number of a port of the core at (x, y) within a block of links. `kind`: that of the port; `out`: 1 for
-    data that leaves."""
+def _port_number(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
+    """Return the number of a port of the core or DRAM at (x, y) within a block of ways. `kind`: 0 for cores, 1 for
+    DRAM; `out`: 1 for data that leaves, 0 for data that arrives."""
     return (LINKS + (kind * 2 + out) * 2 + noc) * mesh.width * mesh.height + x * mesh.height + y
 
 
 @helper
-def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
-    """Compute the row of transfer number `edge`: its links and the cycles that it takes on each."""
+def _fill_row(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
+    """Build row number `row` for the transfer `edge`: its ways with the cycles for which it keeps each busy, and how
+    far its cores read."""
     rows.filled[row] = 0
     rows.far[row] = 3
     if edges.crossing[edge] >= 0:
-        _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
+        _add_bytes(edges.crossing[edge], edges.size[edge], row, rows, mesh)
     first = edges.group[edge]
     last = edges.group[edge + 1]
     writes = edges.writes[edge]
@@ -196,21 +209,21 @@ def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Row
             size = edges.size[edge] * edges.shares[source]
             mesh.stamp[0] += 1
             if edges.far[edge] >= 0:
-                far_x, far_y = _place(edges.sources[source], edges.far[edge], grids, mesh)
+                far_x, far_y = _position_of_cell(edges.sources[source], edges.far[edge], grids, mesh)
             else:
                 far_x = edges.places[edges.sources[source], 0]
                 far_y = edges.places[edges.sources[source], 1]
             for number in cells:
-                x, y = _place(edges.cells[number], near, grids, mesh)
+                x, y = _position_of_cell(edges.cells[number], near, grids, mesh)
                 if writes:
-                    _travel(1, (x, y), (far_x, far_y), block, size, row, rows, mesh)
+                    _add_route(1, (x, y), (far_x, far_y), block, size, row, rows, mesh)
                 else:
-                    _travel(0, (far_x, far_y), (x, y), block, size, row, rows, mesh)
+                    _add_route(0, (far_x, far_y), (x, y), block, size, row, rows, mesh)
                 rows.far[row] = max(rows.far[row], 2 * (x != far_x) + (y != far_y))
-                _add(block + _port(0, writes, writes, x, y, mesh), size, row, rows, mesh)
+                _add_bytes(block + _port_number(0, writes, writes, x, y, mesh), size, row, rows, mesh)
             if edges.kind[edge] >= 0:
-                link = block + _port(edges.kind[edge], 1 - writes, writes, far_x, far_y, mesh)
-                _add(link, size, row, rows, mesh)
+                link = block + _port_number(edges.kind[edge], 1 - writes, writes, far_x, far_y, mesh)
+                _add_bytes(link, size, row, rows, mesh)
     for place in range(rows.filled[row]):
         link = rows.ways[row, place]
         mesh.place[link] = -1
@@ -219,16 +232,16 @@ def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Row
 
 @kernel
 def fill_rows(edges: Edges, grids: Grids, mesh: Mesh, rows: Rows, busy: Floats) -> None:
-    """Make the rows of all transfers, and the cycles for which all of them together keep each way `busy`."""
+    """Build the rows of all transfers, and add to `busy` the cycles for which they keep each way busy."""
     for edge in range(edges.near.shape[0]):
-        _fill(edge, edge, edges, grids, mesh, rows)
+        _fill_row(edge, edge, edges, grids, mesh, rows)
         for place in range(rows.filled[edge]):
             busy[rows.ways[edge, place]] += rows.cycles[edge, place]
 
 
 @helper
-def _fullest(row: int, rows: Rows, busy: Floats) -> float:
-    """Return the busy cycles of the busiest link of a row."""
+def _busiest_way_cycles(row: int, rows: Rows, busy: Floats) -> float:
+    """Return the busy cycles of the busiest way in a row, 0 for an empty one."""
     fullest = 0.0
     for place in range(rows.filled[row]):
         fullest = max(fullest, float(busy[rows.ways[row, place]]))
@@ -237,16 +250,16 @@ def _fullest(row: int, rows: Rows, busy: Floats) -> float:
 
 @kernel
 def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None:
-    """Write to `takes` the cycles of each transfer: the `busy` cycles of the fullest way of its row, `least` at
-    least."""
+    """Write to `takes` the cycles of each transfer: the `busy` cycles of the busiest way in its row, and at least
+    `least`."""
     for edge in range(takes.shape[0]):
-        takes[edge] = max(least[edge], _fullest(edge, rows, busy))
+        takes[edge] = max(least[edge], _busiest_way_cycles(edge, rows, busy))
 
 
 @helper
-def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int:
-    """Add a row of transfers to the change with this sign, and return the number of links in the change, which was
-    `links` before."""
+def _add_row_to_change(row: int, sign: float, rows: Rows, change: Change, links: int) -> int:
+    """Add `sign` times the cycles of a row to the change of each of its ways, and note the ways that are new there.
+    Return the number of ways in the change, which was `links` before."""
     for place in range(rows.filled[row]):
         link = rows.ways[row, place]
         if change.counts[link] == 0:
@@ -259,7 +272,7 @@ def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int
 
 @helper
 def _has_counted_way(edge: int, rows: Rows, change: Change) -> bool:
-    """Return whether a way of a transfer's row counts as changed."""
+    """Return whether a way in a transfer's row counts as changed."""
     place = 0
     while place < rows.filled[edge] and change.counts[rows.ways[edge, place]] != 1:
         place += 1
@@ -268,8 +281,9 @@ def _has_counted_way(edge: int, rows: Rows, change: Change) -> bool:
 
 @helper
 def _add_exactly(term: float, partials: Floats, count: int) -> int:
-    """Add a term to the sum of the first `count` partials, without rounding, and return how many there are then: the
-    last one has the sign of the sum, as in `math.fsum` (Shewchuk 1997)."""
+    """Add a term to the sum of the first `count` of `partials` without rounding, in place, and return how many partials
+    there are then. They do not overlap, the smallest stands first, and the last one has the sign of the sum, as in
+    `math.fsum` (Shewchuk 1997)."""
     filled = 0
     for place in range(count):
         partial = float(partials[place])
@@ -291,8 +305,8 @@ def _add_exactly(term: float, partials: Floats, count: int) -> int:
 
 @helper
 def _rounded_sum(partials: Floats, count: int) -> float:
-    """Return the sum of the first `count` partials, rounded once: to the nearest number, of two as near to the even
-    one, as `math.fsum` does."""
+    """Return the sum of the first `count` of `partials`, rounded once to the nearest double, ties to even, as
+    `math.fsum` does."""
     total = 0.0
     low = 0.0
     place = count
@@ -319,19 +333,23 @@ def weigh_move(
     few: float,
     change: Change,
 ) -> float:
-    """Return how many more cycles all transfers take when those at the ends of which an op `moved` have other rows:
-    `rows` are the present ones and the new ones. Links that change by no more than `few` cycles are left as they are.
-    Writes `change`, also the busy cycles of links, which `take_back` undoes."""
+    """Return how many more cycles all transfers take together after a move, without rounding in between. `moved`: the
+    transfers with an op at an end that moved; `rows`: the present ones and room for new ones. Ways whose load changes
+    by no more than `few` cycles are left as they are.
+
+    The new rows, the changes and the new busy cycles of ways are written, to the new rows and to `change`; the caller
+    ends the trial with `take_back` or `keep_move`.
+    """
     old, new = rows
     busy = change.busy
     links = 0
     for number in range(moved.shape[0]):
-        _fill(moved[number], number, edges, grids, mesh, new)
+        _fill_row(moved[number], number, edges, grids, mesh, new)
         change.row[moved[number]] = number
     for number in range(moved.shape[0]):
-        links = _count(moved[number], -1.0, old, change, links)
+        links = _add_row_to_change(moved[number], -1.0, old, change, links)
     for number in range(moved.shape[0]):
-        links = _count(number, 1.0, new, change, links)
+        links = _add_row_to_change(number, 1.0, new, change, links)
     for number in range(links):
         link = change.ways[number]
         change.before[number] = busy[link]
@@ -345,9 +363,9 @@ def weigh_move(
         row = change.row[edge]
         if row >= 0 or _has_counted_way(edge, old, change):
             if row >= 0:
-                fullest = _fullest(row, new, busy)
+                fullest = _busiest_way_cycles(row, new, busy)
             else:
-                fullest = _fullest(edge, old, busy)
+                fullest = _busiest_way_cycles(edge, old, busy)
             takes = max(cycles.least[edge], fullest)
             change.edges[touched] = edge
             change.takes[touched] = takes
@@ -372,18 +390,19 @@ def _fourth_power(load: float) -> float:
 
 @kernel
 def relieve_ways(moved: Ints, edges: Edges, grids: Grids, mesh: Mesh, rows: tuple[Rows, Rows], change: Change) -> int:
-    """Give the transfers `moved`, at the ends of which an op moved, their new rows if the fourth powers of the busy
-    cycles of all ways have a smaller sum then, and return whether they have. `rows` are the present ones, and room for
-    the new ones.
+    """Give the transfers `moved`, with an op at an end that moved, their new rows if the sum over all ways of the
+    fourth powers of the busy cycles becomes smaller by that, so that the busiest ways count most; return 1 if so, else
+    0, with nothing changed. `rows`: the present ones and room for new ones.
 
-    The sums are compared without rounding, since ways are met in different orders."""
+    The sums are compared without rounding, since ways are met in different orders.
+    """
     old, new = rows
     busy = change.busy
     links = 0
     for number in range(moved.shape[0]):
-        _fill(moved[number], number, edges, grids, mesh, new)
-        links = _count(moved[number], -1.0, old, change, links)
-        links = _count(number, 1.0, new, change, links)
+        _fill_row(moved[number], number, edges, grids, mesh, new)
+        links = _add_row_to_change(moved[number], -1.0, old, change, links)
+        links = _add_row_to_change(number, 1.0, new, change, links)
     count = 0
     for number in range(links):
         link = change.ways[number]
@@ -402,13 +421,13 @@ def relieve_ways(moved: Ints, edges: Edges, grids: Grids, mesh: Mesh, rows: tupl
             busy[old.ways[edge, place]] -= old.cycles[edge, place]
         for place in range(new.filled[number]):
             busy[new.ways[number, place]] += new.cycles[number, place]
-        _take_row(edge, number, rows)
+        _copy_row(edge, number, rows)
     return 1
 
 
 @helper
-def _take_row(edge: int, number: int, rows: tuple[Rows, Rows]) -> None:
-    """Make row `number` of the new rows the present one of a transfer."""
+def _copy_row(edge: int, number: int, rows: tuple[Rows, Rows]) -> None:
+    """Copy row `number` of the new rows over the present row of a transfer, `edge`."""
     old, new = rows
     old.filled[edge] = new.filled[number]
     old.far[edge] = new.far[number]
@@ -419,7 +438,8 @@ def _take_row(edge: int, number: int, rows: tuple[Rows, Rows]) -> None:
 
 @kernel
 def take_back(moved: Ints, change: Change) -> None:
-    """Undo the last `weigh_move`, of the transfers `moved`, in the busy cycles and rows of `change`."""
+    """Undo the last `weigh_move`, which was of the transfers `moved`, in the busy cycles of ways and the list of new
+    rows."""
     for number in range(change.found[0]):
         change.busy[change.ways[number]] = change.before[number]
     for number in range(moved.shape[0]):
@@ -428,19 +448,20 @@ def take_back(moved: Ints, change: Change) -> None:
 
 @kernel
 def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Floats) -> None:
-    """Make the new rows of the transfers `moved` the present ones, and write the cycles that the last move gives
-    transfers to `takes`."""
+    """Make the new rows of the transfers `moved` the present ones, after `weigh_move`, and write to `takes` the cycles
+    of the transfers that the move touches."""
     for number in range(moved.shape[0]):
         change.row[moved[number]] = -1
-        _take_row(moved[number], number, rows)
+        _copy_row(moved[number], number, rows)
     for number in range(change.found[1]):
         takes[change.edges[number]] = change.takes[number]
 
 
 class Steps(NamedTuple):
-    """The tasks of transfers: for each those along its route, `first` .. `stop`-1; its kind (`READS`, `BETWEEN`,
-    `WRITES`), whether it is loaded once, and the cycles that it takes by itself. `read`: latencies by distance, then
-    the cycles before the first byte between ops, and those of each hop."""
+    """The tasks of transfers in the schedule of an epoch. By transfer: its tasks are number `first` to `stop` - 1; its
+    kind (READS, BETWEEN or WRITES); whether it is loaded `once`; and the cycles that it takes `alone`. `read`: the
+    latencies of a DRAM read by how far a core reads (`Rows.far`), then the cycles before the first byte between ops,
+    and those of each hop."""
 
     first: Ints
     stop: Ints
@@ -454,18 +475,19 @@ class Steps(NamedTuple):
 def time_move(
     steps: Steps, edges: Edges, grids: Grids, rows: tuple[Rows, Rows], change: Change, durations: Ints
 ) -> None:
-    """Write the durations of the tasks of the transfers that the last move touches
-    (`timing.epoch.tasks.step_cycles`)."""
+    """Write to `durations` the cycles of the tasks of all transfers that the last move touches, by the rule of
+    `buda_emu.performance.timing.epoch.tasks.step_cycles`: the first task of a DRAM read has the read's latency, each
+    task between two ops that of the way; of what is loaded once the first task takes all the time."""
     old, new = rows
     for number in range(change.found[1]):
         edge = change.edges[number]
         row = int(change.row[edge])
         if row >= 0:
             far = new.far[row]
-            fullest = _fullest(row, new, change.busy)
+            fullest = _busiest_way_cycles(row, new, change.busy)
         else:
             far = old.far[edge]
-            fullest = _fullest(edge, old, change.busy)
+            fullest = _busiest_way_cycles(edge, old, change.busy)
         travel = max(steps.alone[edge], fullest)
         first = steps.first[edge]
         stop = steps.stop[edge]

@@ -1,4 +1,5 @@
-"""Kernels of `buda_emu.performance.timeline`: the event loop that decides when tasks run, and the order of tasks."""
+"""Kernels of `buda_emu.performance.timeline`: the event loop that decides when tasks run, and the order that tasks must
+have."""
 
 from typing import NamedTuple
 
@@ -12,21 +13,24 @@ Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
 _ONE = np.uint64(1)
-_WORD = 64  # bits of a word of a row
+_WORD = 64  # columns of the matrix of `fill_before` in one word
 
 
 @helper
 def _bit_is_set(rows: Words, row: int, column: int) -> bool:
-    """Return whether a bit of the matrix of `fill_before` is set; `column` counts from the first of the block."""
+    """Return whether task `first` + `column` has always ended when task `row` begins, in `rows` from `fill_before`,
+    whose first column stands for task `first`."""
     return (rows[row, column // _WORD] >> np.uint64(column % _WORD)) & _ONE != np.uint64(0)
 
 
 @kernel
 def fill_before(before_first: Ints, before: Ints, first: int, rows: Words) -> None:
-    """Set the bits of a block of columns of the matrix "task c ends before task r begins", directly or through others.
+    """Set the bits of a block of columns of the matrix "task c ends before task r begins", directly or through other
+    tasks.
 
-    `rows` [tasks, words] is all 0 at first; bit c - `first` of row r stands for task c. Task r comes directly after the
-    tasks before[before_first[r]] .. before[before_first[r+1] - 1], which must have smaller numbers."""
+    rows: uint64[tasks, words], all 0 on entry; bit c - `first` of row r stands for task c. Task r begins when tasks
+    before[before_first[r]] to before[before_first[r + 1] - 1] have ended; they must have smaller numbers than r.
+    """
     words = rows.shape[1]
     for row in range(rows.shape[0]):
         for i in range(before_first[row], before_first[row + 1]):
@@ -40,9 +44,9 @@ def fill_before(before_first: Ints, before: Ints, first: int, rows: Words) -> No
 
 @kernel
 def ask_before(rows: Words, first: int, earlier: Ints, later: Ints, answer: Flags) -> None:
-    """Write to `answer` [pairs] whether task earlier[i] has always ended when task later[i] begins, for the pairs whose
-    earlier task is among the columns of this block (`rows`, from column `first` on, as `fill_before` makes them); other
-    answers stay."""
+    """Write to answer[i] whether task earlier[i] has always ended when task later[i] begins, for the pairs whose
+    earlier task is among the columns of this block; other answers stay as they are. `rows`, the matrix of what ends
+    before what, with columns from task `first` on, comes from `fill_before`."""
     for i in range(earlier.shape[0]):
         column = earlier[i] - first
         if 0 <= column < rows.shape[1] * _WORD:
@@ -53,12 +57,12 @@ def ask_before(rows: Words, first: int, earlier: Ints, later: Ints, answer: Flag
 def racing_accesses(
     space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags, rows: Words, first: int, races: Ints
 ) -> int:
-    """Find the pairs of accesses to common bytes, one of which writes, whose tasks nothing orders, and return their
-    number.
+    """Find the pairs of accesses to common bytes of one space, at least one of which writes, whose tasks may run in
+    either order, and return their number.
 
     Accesses are sorted by space, then by `low`, their first byte; `high` is the byte after the last. Only pairs whose
-    smaller task is among the columns of this block (`rows` from column `first` on) count; they are written to `races`
-    [most, 2] as far as there is room.
+    smaller task is among the columns of this block (`rows` from column `first` on, by `fill_before`) count. Their
+    numbers of accesses are written to races[most, 2], the one that begins earlier first, as far as there is room.
     """
     columns = rows.shape[1] * _WORD
     active = np.empty(low.shape[0], np.int64)  # accesses that began at a smaller byte and are not over
@@ -91,7 +95,7 @@ NOBODY = -1  # no task has this number
 
 @helper
 def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
-    """Add a task to a heap ordered by time, then by task, and return the new size."""
+    """Add a task to a heap of `size` tasks ordered by time, then by task, in both arrays, and return the new size."""
     place = size
     while place > 0:
         parent = (place - 1) // 2
@@ -107,7 +111,7 @@ def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
 
 @helper
 def _pop(times: Ints, tasks: Ints, size: int) -> int:
-    """Remove the first task from the heap, and return the new size."""
+    """Remove the first task from a heap of `size` tasks, in both arrays, and return the new size."""
     size -= 1
     time = times[size]
     task = tasks[size]
@@ -132,7 +136,8 @@ def _pop(times: Ints, tasks: Ints, size: int) -> int:
 
 
 class Lists(NamedTuple):
-    """Waits or signals of tasks: those of task n are at first[n] .. first[n+1]-1, each with its object and tokens."""
+    """The waits or the signals of tasks: those of task n are number first[n] to first[n + 1] - 1, each with an object
+    and a number of tokens."""
 
     first: Ints
     objects: Ints
@@ -140,8 +145,8 @@ class Lists(NamedTuple):
 
 
 class Written(NamedTuple):
-    """For each task: when it starts and ends (-1: never); the task that ended or signalled last before its start (-1:
-    none); the object that it was last held by (-1: its unit alone)."""
+    """What `run_timeline` finds out, by task: when it starts and ends (-1: never); `cause`, the task whose end or
+    signal let it start (-1: none); `held_by`, the object for which it waited last (-1: for none, only for its unit)."""
 
     start: Ints
     end: Ints
@@ -151,7 +156,7 @@ class Written(NamedTuple):
 
 @helper
 def _find_units(units: tuple[Ints, Ints], unit_of: Ints) -> None:
-    """Write to `unit_of` the unit of each task."""
+    """Write to `unit_of` the unit of each task. `units`: where the tasks of each unit begin, and the tasks."""
     first, tasks = units
     for unit in range(first.shape[0] - 1):
         for i in range(first[unit], first[unit + 1]):
@@ -162,7 +167,9 @@ def _find_units(units: tuple[Ints, Ints], unit_of: Ints) -> None:
 def _blocking_object(
     first: int, last: int, wait_object: Ints, wait_count: Ints, takes: Flags, level: Ints, total_given: Ints
 ) -> int:
-    """Return the object of the first of waits `first` to `last` - 1 that lacks tokens, or NOBODY."""
+    """Return the object of the first of the waits `first` to `last` - 1 for which there are too few tokens, or NOBODY.
+    A wait that takes tokens needs them at present (`level`), another needs so many given since the start
+    (`total_given`)."""
     for i in range(first, last):
         waited = wait_object[i]
         tokens = total_given[waited]
@@ -177,12 +184,13 @@ def _blocking_object(
 def run_timeline(
     units: tuple[Ints, Ints], duration: Ints, waits: Lists, takes: Flags, signals: Lists, level: Ints, written: Written
 ) -> int:
-    """Run every task that can run, write their times to `written`, and return how many have ended: fewer than all in a
-    deadlock.
+    """Run every task that can run, write their times and causes to `written`, and return how many have ended, which are
+    fewer than all in a deadlock.
 
-    `units`: the tasks of unit u, in order, are at first[u] .. first[u+1]-1. `takes`: whether a wait takes its tokens.
-    `level` [objects] holds the tokens of each object and is changed; the number ever given, which waits that do not
-    take are compared with, begins with it.
+    units: (first, tasks); those of unit u are tasks[first[u]] to tasks[first[u + 1] - 1], which run one after the other
+    in this order. duration: cycles by task. takes: by wait, whether it takes its tokens away. level[objects]: the
+    tokens of each object at the start; it is changed. A wait that does not take is compared with all tokens ever given,
+    those at the start among them.
     """
     unit_first, unit_tasks = units
     wait_first, wait_object, wait_count = waits
@@ -277,8 +285,8 @@ def run_timeline(
 
 @kernel
 def run_in_order(order: Ints, before_first: Ints, before: Ints, duration: Ints, end: Ints) -> int:
-    """Return when the last task ends, and write the end of each task to `end` [tasks]. Task order[n] starts when those
-    at before_first[n] .. before_first[n+1]-1 of `before` have ended, which stand before it in `order`."""
+    """Return when the last task ends, and write the end of each to end[tasks]. Task order[n] starts when the tasks
+    before[before_first[n]] to before[before_first[n + 1] - 1], which stand before it in `order`, have ended."""
     last = 0
     for n in range(order.shape[0]):
         start = 0

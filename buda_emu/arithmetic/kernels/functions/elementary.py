@@ -1,6 +1,6 @@
 """The SFPU functions that need nothing but arithmetic, in place on a region of every tile (OPS 5).
 
-A region is `runs` runs of `length` elements, the starts 32 apart: (1, 1024) a whole tile, (1, 128) its first four
+A region is `runs` runs of `length` elements that start 32 apart: (1, 1024) is a whole tile, (1, 128) its first four
 rows, (32, 16) its first sixteen columns (OPS 5.2). Dropout has a fixed pattern (OPS 5.1): every tile draws from a fresh
 std::mt19937 with its default seed.
 """
@@ -42,10 +42,13 @@ def elementary_tiles(
     slope: np.float32,
     exponent: int,
 ) -> None:
-    """Apply the function of `code` to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles. `slope` and
-    `exponent` are read by the functions that have them. `failed`, bool[w*n], is set for a tile with an element that the
-    reference would abort on: sqrt of NaN or of a negative value, reciprocals that are NaN or -inf. Of such elements,
-    all NaN become one NaN, whatever their sign was."""
+    """Apply the function of `code`, ABS to LRELU, in place to the region of tiles start to stop - 1 of float32[w, n,
+    1024], counted over all w. `slope` is that of LRELU for elements of 0 and less, `exponent` that of POWER.
+
+    failed: bool[w * n], set for a tile with an element that the reference would abort on: a square root of NaN or of a
+    negative value, a reciprocal that is NaN or -inf. Square roots and reciprocals that are NaN have always the same
+    bits. The reciprocal of a zero is 2^23.
+    """
     n = tiles.shape[1]
     (runs, length) = region
     for index in claim_items(start, stop):
@@ -93,8 +96,8 @@ def elementary_tiles(
 def dropout_tiles(
     start: int, stop: int, tiles: Tensor, region: Region, keep: NDArray[np.float32], scale: np.float32
 ) -> None:
-    """Compute (keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS
-    5.1)."""
+    """Compute (keep * x) * scale in place on the region of tiles start to stop - 1 of float32[w, n, 1024], counted over
+    all w. keep: float32[1024], 1 for elements that are kept, 0 for others; scale: `keep_scale` (OPS 5.1)."""
     n = tiles.shape[1]
     (runs, length) = region
     for index in claim_items(start, stop):
@@ -109,7 +112,7 @@ def dropout_tiles(
 
 @kernel
 def clear_outside(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Write +0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
+    """Write +0 outside the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all w."""
     n = tiles.shape[1]
     (runs, length) = region
     for index in claim_items(start, stop):
@@ -127,9 +130,9 @@ DEFAULT_SEED = 5489  # of std::mt19937; the netlist's `seed` is ignored
 
 @lru_cache(maxsize=64)
 def keep_mask(p: float, rows: int, columns: int) -> NDArray[np.float32]:
-    """Return float32[1024] of one tile: 1 where an element is kept, 0 where it is dropped, 1 outside rows x columns.
-    Draws go row-major over the processed rows and columns. One draw takes two 32-bit outputs, low word first. `p`, the
-    probability of a drop, is rounded to float32 first."""
+    """Return float32[1024], read-only, for one tile: 1 where dropout keeps an element, 0 where it drops one, 1 outside
+    rows x columns. Draws go row by row over rows x columns; each takes two 32-bit outputs of the generator, low word
+    first. `p`, the probability of a drop, is rounded to float32 first (OPS 5.1)."""
     # RandomState seeds MT19937 with the reference's init_genrand, and full-range 32-bit integers are its raw outputs.
     raw = np.random.RandomState(DEFAULT_SEED).randint(0, 1 << 32, size=(rows, columns, 2), dtype=np.uint32)
     low = raw[..., 0].astype(np.float64)
@@ -142,8 +145,8 @@ def keep_mask(p: float, rows: int, columns: int) -> NDArray[np.float32]:
 
 
 def keep_scale(p: float, has_p: bool) -> np.float32:
-    """Return the factor of kept elements, 1 / (1 - p); 0 where the netlist has no `p`, so that everything becomes zero
-    (OPS 5.1)."""
+    """Return the factor of elements that dropout keeps, 1 / (1 - p), and 1 for p = 1; 0 where the netlist has no `p`
+    (`has_p`), so that everything becomes zero (OPS 5.1)."""
     if not has_p:
         return np.float32(0)
     rounded = float(np.float32(p))

@@ -1,8 +1,12 @@
 """The SFPU functions that rest on the C library, in place on a region of every tile (OPS 5).
 
-A region is `runs` runs of `length` elements, the starts 32 apart: (1, 1024) a whole tile, (1, 128) its first four
-rows, (32, 16) its first sixteen columns (OPS 5.2). Each function has a scalar, which defines it, and a kernel of its
-own, so that only what a program uses is compiled.
+A region is `runs` runs of `length` elements that start 32 apart: (1, 1024) is a whole tile, (1, 128) its first four
+rows, (32, 16) its first sixteen columns (OPS 5.2). Each function has a scalar form, which defines it, and a kernel of
+its own, so that only what a program uses is compiled.
+
+Some have a *short way*, in double precision and without branches, so that a loop becomes vector code. It encloses the
+result between two numbers; where they round to the same single, that is the result of the definition, else the short
+way returns NaN, and the definition is called.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,11 +34,12 @@ _P1, _P2, _P4, _P8, _P16 = (2.0 ** (step / STEPS) for step in (1, 2, 4, 8, 16))
 
 @helper
 def exp_or_nan(x: np.float32) -> np.float32:
-    """Return e^x, at most the largest number, or NaN where the fast way does not decide the last bit."""
+    """Return `exp_scalar` of x, computed in double precision without branches as two bounds; NaN where they round
+    differently and so do not decide the last bit, and for NaN."""
     m, rest = steps_of_e(np.float64(x))
-    low = _factor(m, 1, _P1) * _factor(m, 2, _P2)
-    high = _factor(m, 4, _P4) * _factor(m, 8, _P8)
-    entry = np.float64(low * (high * _factor(m, 16, _P16)))
+    low = _power_if_set(m, 1, _P1) * _power_if_set(m, 2, _P2)
+    high = _power_if_set(m, 4, _P4) * _power_if_set(m, 8, _P8)
+    entry = np.float64(low * (high * _power_if_set(m, 16, _P16)))
     y = rest * np.int64(entry.view(np.int64) + ((m >> 5) << 52)).view(np.float64)
     below = np.float32(y * (1.0 - EXP_MARGIN))
     above = np.float32(y * (1.0 + EXP_MARGIN))
@@ -46,8 +51,8 @@ def exp_or_nan(x: np.float32) -> np.float32:
 
 
 @helper
-def _factor(m: np.int64, bit: int, power: float) -> float:
-    """Return `power` where the bit of `m` is set, else 1. A choice becomes vector code, reading a table does not."""
+def _power_if_set(m: np.int64, bit: int, power: float) -> float:
+    """Return `power` if `bit` is set in `m`, else 1. A choice becomes vector code, reading a table does not."""
     if m & bit:
         return power
     return 1.0
@@ -78,7 +83,8 @@ _NO_BELL: Final = -745.0  # about here e^.. becomes 0 in the definition
 
 @helper
 def gelu_or_nan(x: np.float32) -> np.float32:
-    """Return gelu of x, or NaN where the fast way does not decide the last bit."""
+    """Return `gelu_scalar` of x, computed in double precision without branches as two bounds; NaN where they round
+    differently and so do not decide the last bit."""
     wide = np.float64(x)
     low, high = _one_plus_tanh(wide)
     below = np.float32(0.5 * wide * low)
@@ -90,10 +96,11 @@ def gelu_or_nan(x: np.float32) -> np.float32:
 
 @helper
 def gelu_derivative_or_nan(x: np.float32) -> np.float32:
-    """Return the derivative of gelu, or NaN where the fast way does not decide the last bit."""
+    """Return `gelu_derivative_scalar` of x, computed in double precision without branches as two bounds; NaN where they
+    round differently and so do not decide the last bit."""
     wide = np.float64(x)
     half = -0.5 * (wide * wide)
-    bell = _exp(_at_least(_LEAST_BELL, half))
+    bell = _exp_nearly(_at_least(_LEAST_BELL, half))
     if not half > _NO_BELL:
         bell = np.float64(0.0)
     slope = 0.5 * GELU_SCALE * wide * bell
@@ -108,10 +115,10 @@ def gelu_derivative_or_nan(x: np.float32) -> np.float32:
 
 @helper
 def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
-    """Return two numbers that enclose 1 + tanh u, where u is the argument in gelu's definition: 2 / (1 + p), where p is
-    e to the power -2 |u|, or 2 p / (1 + p) where x is below 0."""
+    """Return two numbers that enclose 1 + tanh u, where u is the argument of tanh in gelu's definition: 2 / (1 + p), or
+    2 p / (1 + p) for x <= 0, with p = e^(-2 |u|)."""
     v = abs(x) * fma(x * x, _CUBE_SCALE, _POWER_SCALE)  # below 0
-    p = _exp(_at_least(_LEAST_POWER, v))
+    p = _exp_nearly(_at_least(_LEAST_POWER, v))
     numerator = 2.0 * p
     if x > 0.0:
         numerator = 2.0
@@ -121,15 +128,15 @@ def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
 
 @helper
 def _at_least(least: float, v: float) -> np.float64:
-    """Return v or, where it is less or NaN, `least`."""
+    """Return v, or `least` if v is less or NaN."""
     if v > least:
         return np.float64(v)
     return np.float64(least)
 
 
 @helper
-def _exp(v: np.float64) -> np.float64:
-    """Return e^v for -700 <= v <= 700, near enough for the margins of the functions here."""
+def _exp_nearly(v: np.float64) -> np.float64:
+    """Return e^v for -700 <= v <= 700, as near as the margins GELU_MARGIN need."""
     rounded = np.float64(fma(v, _LOG2_E, _ROUNDER + _BIAS))
     n = rounded - (_ROUNDER + _BIAS)
     r = fma(n, -_LN2, v)
@@ -147,7 +154,7 @@ _EPSILON: Final = np.float32(2.0**-23)  # of single precision, the distance from
 
 @kernel
 def exp_scalar(x: np.float32) -> np.float32:
-    """Compute e^x, at most the largest number; that number also for NaN."""
+    """Return e^x, at most the largest float32, which NaN gets as well."""
     power = expf(x)
     if power < LARGEST:
         return power
@@ -156,7 +163,7 @@ def exp_scalar(x: np.float32) -> np.float32:
 
 @kernel
 def log_scalar(x: np.float32) -> np.float32:
-    """Compute log x; for a zero of either sign log 2^-23."""
+    """Return the natural logarithm of x; a zero of either sign counts as 2^-23."""
     if x == np.float32(0):
         x = _EPSILON
     return logf(x)
@@ -164,43 +171,44 @@ def log_scalar(x: np.float32) -> np.float32:
 
 @kernel
 def sigmoid_scalar(x: np.float32) -> np.float32:
-    """Compute 1 / (1 + e^-x) in double precision; never 0, as e^-x is at most the largest number."""
+    """Return 1 / (1 + e^-x), computed in double precision; never 0, as e^-x is at most the largest float32."""
     return np.float32(1.0 / (1.0 + np.float64(exp_scalar(-x))))
 
 
 @kernel
 def gelu_scalar(x: np.float32) -> np.float32:
-    """Compute x times the distribution function of the normal distribution, by the tanh approximation, in double
-    precision."""
+    """Return x times the distribution function of the normal distribution, by the tanh approximation, computed in
+    double precision."""
     wide = np.float64(x)
     return np.float32(0.5 * wide * (1.0 + _gelu_tanh(wide)))
 
 
 @kernel
 def gelu_derivative_scalar(x: np.float32) -> np.float32:
-    """Compute the distribution function by the tanh approximation, plus x times the exact density, in double
-    precision."""
+    """Return the derivative of gelu: the distribution function by the tanh approximation, plus x times the exact
+    density, computed in double precision."""
     wide = np.float64(x)
     return _gelu_derivative(wide, exp(np.float64(-0.5 * (wide * wide))))
 
 
 @helper
 def _gelu_derivative(x: np.float64, bell: np.float64) -> np.float32:
-    """Return the derivative of gelu at x, of which `bell` is e to the power -x^2/2."""
+    """Return the derivative of gelu at x; `bell` is e^(-x^2 / 2)."""
     return np.float32(0.5 * (1.0 + _gelu_tanh(x)) + x * bell * (0.5 * GELU_SCALE))
 
 
 @helper
 def _gelu_tanh(x: np.float64) -> np.float64:
-    """Return the tanh in gelu's approximation of the distribution function."""
+    """Return the tanh in gelu's approximation of the distribution function, tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
     # The reference's pow(x, 3) differs from this cube in the last bit of one float64 in 400; that shows in gelu and
     # gelu_derivative for none of the 2^32 float32.
     return tanh(np.float64(GELU_SCALE * (x + 0.044715 * (x * x * x))))
 
 
 @helper
-def _run(tiles: Tensor, index: int, runs: int, length: int) -> Tensor:
-    """Return one run of the region of a tile of float32[w, n, 1024]; `index` counts all runs of all w*n tiles."""
+def _run_of_region(tiles: Tensor, index: int, runs: int, length: int) -> Tensor:
+    """Return a view of one run of the region of a tile of float32[w, n, 1024]; `index` counts all runs of all w * n
+    tiles."""
     n = tiles.shape[1]
     tile = index // runs
     run = index % runs
@@ -209,7 +217,7 @@ def _run(tiles: Tensor, index: int, runs: int, length: int) -> Tensor:
 
 @helper
 def _all_below(limit: np.float32, run: Tensor) -> bool:
-    """Return whether all magnitudes of a run are below `limit`: sine and cosine then use their branchless form for it.
+    """Return whether all magnitudes of a run are below `limit`: sine and cosine then use their form without branches.
     The loop has no early exit, so that it becomes vector code."""
     below = True
     for k in range(run.shape[0]):
@@ -218,9 +226,9 @@ def _all_below(limit: np.float32, run: Tensor) -> bool:
 
 
 @helper
-def _replace(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None:
-    """Compute all elements of a run in place by the short way, which becomes vector code, and by the definition where
-    it gives a NaN. `line`: memory to work in, as long as the run."""
+def _apply_by_short_way(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None:
+    """Replace all elements of a run by their function, in place: by `short_way`, a loop that becomes vector code, and
+    by `definition` where that gives NaN. `line`, as long as the run, is memory to work in."""
     doubtful = False
     for k in range(run.shape[0]):
         y = short_way(run[k])
@@ -236,83 +244,88 @@ def _replace(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None
 
 @kernel
 def exp_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `exp_scalar` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `exp_scalar` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all
+    w."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
-            _replace(run, line, exp_or_nan, exp_scalar)
+            run = _run_of_region(tiles, index, runs, length)
+            _apply_by_short_way(run, line, exp_or_nan, exp_scalar)
 
 
 @kernel
 def log_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `log_scalar` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `log_scalar` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all
+    w."""
     runs, length = region
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
+            run = _run_of_region(tiles, index, runs, length)
             for k in range(length):
                 run[k] = log_scalar(run[k])
 
 
 @helper
 def _sigmoid_or_nan(x: np.float32) -> np.float32:
-    """Return sigmoid of x, or NaN where the fast way does not decide the last bit of e^-x."""
+    """Return `sigmoid_scalar` of x without branches, or NaN where `exp_or_nan` does not decide the last bit of e^-x."""
     return np.float32(1.0 / (1.0 + np.float64(exp_or_nan(-x))))
 
 
 @kernel
 def sigmoid_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `sigmoid_scalar` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `sigmoid_scalar` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all
+    w."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
-            _replace(run, line, _sigmoid_or_nan, sigmoid_scalar)
+            run = _run_of_region(tiles, index, runs, length)
+            _apply_by_short_way(run, line, _sigmoid_or_nan, sigmoid_scalar)
 
 
 @kernel
 def tanh_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `tanhf` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `tanhf` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all w."""
     runs, length = region
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
+            run = _run_of_region(tiles, index, runs, length)
             for k in range(length):
                 run[k] = tanhf(run[k])
 
 
 @kernel
 def gelu_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `gelu_scalar` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `gelu_scalar` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all
+    w."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
-            _replace(run, line, gelu_or_nan, gelu_scalar)
+            run = _run_of_region(tiles, index, runs, length)
+            _apply_by_short_way(run, line, gelu_or_nan, gelu_scalar)
 
 
 @kernel
 def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `gelu_derivative_scalar` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `gelu_derivative_scalar` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted
+    over all w."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
-            _replace(run, line, gelu_derivative_or_nan, gelu_derivative_scalar)
+            run = _run_of_region(tiles, index, runs, length)
+            _apply_by_short_way(run, line, gelu_derivative_or_nan, gelu_derivative_scalar)
 
 
 @kernel
 def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `sinf` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `sinf` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all w."""
     runs, length = region
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
+            run = _run_of_region(tiles, index, runs, length)
             if _all_below(LARGE, run):
                 for k in range(length):
                     run[k] = sinf_small(run[k])
@@ -323,11 +336,11 @@ def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @kernel
 def cosine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `cosf` in place to the region of each tile. Threads share the w*n tiles."""
+    """Apply `cosf` in place to the region of tiles start to stop - 1 of float32[w, n, 1024], counted over all w."""
     runs, length = region
     for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
-            run = _run(tiles, index, runs, length)
+            run = _run_of_region(tiles, index, runs, length)
             if _all_below(LARGE, run):
                 for k in range(length):
                     run[k] = cosf_small(run[k])

@@ -1,7 +1,7 @@
-"""LLVM code that the kernels call: how a call is typed, and what it becomes.
+"""LLVM code that kernels call as functions: how a call is typed, and what it becomes.
 
-The functions themselves stand among the kernels, in numpy, which defines them; each file here names theirs.
-Importing this package makes them known to numba; only a process that compiles does so.
+The functions themselves stand among the kernels, in numpy, which defines them; each file here imports those for which
+it has code. Importing this package makes them known to numba; only a process that compiles does so.
 """
 
 from buda_emu.arithmetic.kernels.intrinsics import (

@@ -1,5 +1,5 @@
-"""LLVM code of `kernels/tensix/conversions.py`: codes with shared exponents, of which a vector is the 16 datums that
-share one, and the early conversions of the packer."""
+"""LLVM code of `kernels/tensix/pack.py` and `unpack.py`: block formats, in which a vector holds the 16 datums that
+share an exponent, and the early conversions of the packer."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,19 +18,18 @@ from buda_emu.arithmetic.jit.intrinsics import (
     intrinsic,
     shared_intrinsic,
 )
-from buda_emu.arithmetic.kernels.tensix.conversions import (
+from buda_emu.arithmetic.kernels.tensix.pack import (
     FARTHEST,
     FRACTION,
     GROUP,
     LEADING,
     MOST,
-    SHARED_ONE,
     assemble_groups,
     early_groups,
     early_halves,
     early_words,
-    spread_groups,
 )
+from buda_emu.arithmetic.kernels.tensix.unpack import SHARED_ONE, spread_groups
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
 from buda_emu.spec.single import MAGNITUDE
 
@@ -41,16 +40,18 @@ _EXPONENT: Final = 23  # where that of a single begins
 def _emit_assemble_groups(
     builder: Builder, row: Value, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value
 ) -> None:
-    """Emit `assemble_groups`, which turns words into codes with shared exponents, with a vector for each group."""
+    """Emit the body of `assemble_groups`, words to block codes and shared exponents: a loop with a vector for each
+    group."""
     code = Vectors(builder, GROUP)
-    assembled = Assembled(code=code, down=down, limit=limit, cut=cut, codes=codes, exponents=exponents)
+    assembled = BlockAssembler(code=code, down=down, limit=limit, cut=cut, codes=codes, exponents=exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         x = code.load(row, builder.mul(loop.index, SIZE(GROUP)), code.words)
         assembled.store(x, loop.index)
 
 
-class Assembled:
-    """Groups of words become codes and the exponents that they share."""
+class BlockAssembler:
+    """Emits the conversion of groups of 16 words to block codes and shared exponents, with the arguments of
+    `assemble_groups` (`limit` is its `greatest`)."""
 
     def __init__(self, code: Vectors, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value) -> None:
         builder = code.builder
@@ -62,7 +63,8 @@ class Assembled:
         self.down, self.limit, self.cut = (code.every_word(number) for number in (down, limit, cut))
 
     def store(self, x: Value, group: Value) -> None:
-        """Emit the codes and the shared exponent of the words `x`, written to the place of group number `group`."""
+        """Emit the conversion of the words `x`, a vector, and the store of their codes and exponent as those of group
+        number `group`."""
         code = self.code
         builder = self.code.builder
         exponent = builder.and_(builder.lshr(x, self.field), self.limit)
@@ -82,8 +84,8 @@ class Assembled:
 
 @intrinsic(spread_groups, types.none, types.Array, types.Array, types.Array, types.intp, types.intp)
 def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `spread_groups` of `kernels/tensix/conversions.py`, codes with shared exponents to words: a call of the
-    function for the width of exponents and words."""
+    """Emit `spread_groups`, block codes to words: a call of the shared function for the exponents' bits and the width
+    of a word."""
     *plain, exponent_bits = arguments
     name = f"spread_groups_{plain[0].type.pointee.width}"
     wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
@@ -95,7 +97,7 @@ def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_wide_spread(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    """Emit the body of `spread_groups` for shared exponents of 8 bits."""
+    """Emit the body of `spread_groups`, block codes to words, for shared exponents of 8 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Return patterns with the shared exponent added to theirs, modulo 256."""
@@ -106,7 +108,7 @@ def _emit_wide_spread(builder: Builder, words: Value, codes: Value, exponents: V
 
 
 def _emit_narrow_spread(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    """Emit the body of `spread_groups` for shared exponents of 5 bits."""
+    """Emit the body of `spread_groups`, block codes to words, for shared exponents of 5 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Return patterns with the shared exponent added to theirs, which become 0 where the sum is negative."""
@@ -126,8 +128,9 @@ def _emit_spread(
     infinite: int,
     shift_exponent: Callable[[Vectors, Value, Value], Value],
 ) -> None:
-    """Emit the body of `spread_groups`. `infinite` is the exponent that a code of the sign alone gets; `shift_exponent`
-    emits the addition of the shared exponent to patterns."""
+    """Emit the body of `spread_groups`. `infinite` is the exponent that a code of the sign alone gets;
+    `shift_exponent(code, pattern, shared)` emits the addition of a shared exponent, reduced by SHARED_ONE, to the
+    exponents of patterns."""
     code = Vectors(builder, GROUP)
     align = code.every_word(align)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
@@ -150,9 +153,9 @@ def _emit_spread(
         code.store(word, words, place)
 
 
-class _Early:
-    """An early conversion of the packer by `numbers`. `small` is a mask of the bits that stay of words below the least;
-    without it these become 0."""
+class _EarlyConversion:
+    """Emits an early conversion of the packer: `numbers` are the shift `up` and the fields of `Early`. `small` is a
+    mask of the bits that stay of words below the least one; without it these become 0."""
 
     def __init__(self, code: Vectors, *numbers: Value, small: Value | None = None) -> None:
         self.code = code
@@ -162,7 +165,7 @@ class _Early:
             self.small = code.every_word(small)
 
     def load(self, words: Value, place: Value) -> Value:
-        """Emit the load and conversion of the words from `place` on, and return them."""
+        """Return the vector of words from `place` on, loaded and converted."""
         code = self.code
         builder = self.code.builder
         up, mask_in, greatest, first, half, mask, least = self.numbers
@@ -179,10 +182,10 @@ class _Early:
 
 @shared_intrinsic(early_words, types.Array, types.intp, types.BaseTuple, types.intp, types.Array)
 def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
-    """Emit `early_words` of `kernels/tensix/conversions.py`: Dst to words of the packer's intermediate format."""
+    """Emit the body of `early_words`, Dst to words of the packer's intermediate format: a loop over vectors of 16."""
     *numbers, small, row = rest
     code = Vectors(builder, GROUP)
-    early = _Early(code, *numbers, small=small)
+    early = _EarlyConversion(code, *numbers, small=small)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         place = builder.mul(loop.index, SIZE(GROUP))
         code.store(early.load(words, place), row, place)
@@ -190,22 +193,22 @@ def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
 
 @shared_intrinsic(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
 def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
-    """Emit `early_groups` (`kernels/tensix/conversions.py`) when numba compiles a kernel that calls it: Dst becomes
-    blocks of codes with shared exponents in one pass, without an array of converted words."""
+    """Emit the body of `early_groups`, Dst to block codes with shared exponents: one loop, without an array of
+    converted words."""
     code = Vectors(builder, GROUP)
-    early = _Early(code, *numbers[:7])
-    assembled = Assembled(code, *numbers[7:])
+    early = _EarlyConversion(code, *numbers[:7])
+    assembled = BlockAssembler(code, *numbers[7:])
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         assembled.store(early.load(words, builder.mul(loop.index, SIZE(GROUP))), loop.index)
 
 
 @shared_intrinsic(early_halves, types.Array, types.intp, types.BaseTuple, types.Array)
 def _emit_early_halves(builder: Builder, words: Value, *rest: Value) -> None:
-    """Emit `early_halves` of `kernels/tensix/conversions.py`: Dst to the upper halves of words of the packer's
-    intermediate format."""
+    """Emit the body of `early_halves`, Dst to the upper halves of words of the packer's intermediate format: a loop
+    over vectors of 16."""
     *numbers, halves = rest
     code = Vectors(builder, GROUP)
-    early = _Early(code, *numbers)
+    early = _EarlyConversion(code, *numbers)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         place = builder.mul(loop.index, SIZE(GROUP))
         word = builder.lshr(early.load(words, place), code.word(16))

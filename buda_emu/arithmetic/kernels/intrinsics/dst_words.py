@@ -1,4 +1,8 @@
-"""LLVM code of `kernels/tensix/products/group_sums.py`: the words of Dst after an accumulation, by kind of Dst."""
+"""LLVM code of `add_tile` of `kernels/tensix/products/group_sums.py`, the matrix unit's product of two tiles in
+singles; by kind of Dst, the words after an accumulation.
+
+M and its patterns are explained there. Functions that return a value emit the instructions that compute it.
+"""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -50,14 +54,16 @@ Group: TypeAlias = tuple[Value, Value]
 
 
 def step_at(builder: Builder, steps: Value, number: Value, field: int) -> Value:
-    """Return a field of step number `number`: field 0 is its fidelity phase, field 1 its face."""
+    """Return a field of step number `number` in the array `steps`: field 0 is its fidelity phase, field 1 its inner
+    face."""
     place = builder.add(builder.shl(number, SIZE(1)), SIZE(field))
     return builder.sext(builder.load(builder.gep(steps, [place])), SIZE)
 
 
 class Dst:
-    """The base of the kinds of Dst. `clamps`: exponents of products may be less than any of Dst; `moves`: exponents may
-    be moved, so that words are cut."""
+    """The code that all kinds of Dst share. `clamps`: exponents of products may be less than any of Dst. `moves`:
+    exponents may be moved by the number `moved`, so that words must be cut. `steps` and `count` are the accumulation
+    steps."""
 
     clamps = False
     moves = True
@@ -75,33 +81,34 @@ class Dst:
         self._largest = builder.shl(largest, SIZE(23))
 
     def enter(self, word: Value) -> None:
-        """Emit what is done before the first step, by default nothing; `word` is the address of the first word of a
-        tile."""
+        """Emit what is done to a tile's words before the first step, by default nothing; `word` is the address of the
+        first one."""
 
     def begin(self, _step: Value, phase: Value) -> None:
-        """Emit the constants of a step. `_step`: its number; `phase`: its fidelity phase."""
+        """Emit the constants of step number `_step`, whose fidelity phase is `phase`."""
         self._shifted = self.builder.shl(self.shift_of(phase), SIZE(23))
         self.down = self.code.every_word(self._shifted)
         self.scale = self.code.as_floats(self.single_less_shift(127 << 23))
 
     def shift_of(self, phase: Value) -> Value:
         """Return by how much the exponents of a phase's products are less than those of phase 0
-        (`accumulate.shift_of`)."""
+        (`accumulate.phase_shift`)."""
         builder = self.builder
         low = builder.mul(builder.and_(phase, SIZE(1)), SIZE(5))
         return builder.add(low, builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7)))
 
     def single_less_shift(self, number: int) -> Value:
-        """Return in every lane the single with the bits `number`, its exponent reduced by the shift of the step: of 1.0
-        that is the scale of the step."""
+        """Return in every lane the single with the bits `number`, its exponent reduced by the shift of the step. Of 1.0
+        that is the factor which brings sums computed with exponents of phase 0 to this phase."""
         return self.code.every_word(self.builder.sub(SIZE(number), self._shifted))
 
     def plus_shift(self, number: int) -> Value:
-        """Return in every lane `number` plus the shift of the step."""
+        """Return in every lane the bits `number`, the exponent in them increased by the shift of the step."""
         return self.code.every_word(self.builder.add(SIZE(number), self._shifted))
 
     def pattern_of_m(self, old: Value, above: int) -> Value:
-        """Return the pattern of the M of words of Dst, whose exponent fields are raised by `above` first."""
+        """Return, for words of Dst, the bits of the constants M = 1.5 * 2^k that have the words' exponents plus
+        `above`. M rounds what is added to it and subtracted from again."""
         code = self.code
         builder = self.builder
         if above:
@@ -109,16 +116,17 @@ class Dst:
         return builder.or_(builder.and_(old, code.word(INFINITY)), code.word(M_FRACTION))
 
     def common(self, old: Value, top: Value, least: int) -> Value:
-        """Return the bits of the constant M = 1.5 * 2^k, which aligns and rounds what it is added to and subtracted
-        from again, for the larger of the exponents of the words `old` and of the sums, whose own M has the bits
-        `top`; at least the bits `least`."""
+        """Return the patterns of the M = 1.5 * 2^k at which old words and sums are added: those of the larger of the
+        exponents of the words `old` and of the sums, but at least the pattern `least`. `top` has the patterns of the
+        larger M of both groups in phase 0."""
         code = self.code
         old_pattern = code.larger_pattern(self.pattern_of_m(old, ABOVE), code.word(least))
         return code.larger_pattern(self.builder.sub(top, self.down), old_pattern)
 
     def cut(self, bits: Value, shifted: Value | None = None) -> Value:
-        """Return words cut to the range of Dst, as `prepared.cut_words` does: 0 below its least, its largest above;
-        `shifted` is the number that was added to the patterns."""
+        """Return words cut to what Dst can hold, where exponents were moved: 0 below its least normal number, an
+        infinity (or, where they were moved up, a number far above all sums) above its largest. `shifted` is what was
+        added to the words' patterns, None for nothing."""
         code = self.code
         builder = self.builder
         ends = (self._smallest, self._largest)
@@ -130,20 +138,23 @@ class Dst:
         return builder.select(builder.icmp_signed("<", size, smallest), code.word(0), clipped)
 
     def sum_of(self, group: Group) -> Value:
-        """A group's sum without its M."""
+        """Return the sums of a group of 8 products, which stand in singles that contain the constant M, too: M plus
+        sum, minus M."""
         return self.builder.fsub(group[1], self.code.as_floats(group[0]))
 
 
 class Bf16(Dst):
-    """A Dst of bf16. All is computed as in phase 0, with words that are greater by the step's shift.
+    """A Dst of bf16. A step is computed as if it were of phase 0: its words' exponents are increased by the step's
+    shift instead.
 
-    A word is a single 2^ABOVE times as large, too: its exponent field is that of its M. The next step's shift is added
-    to the field together with what rounds the word. Of a zero that makes 2^12 of the least single at most, which is
-    less than half of the least unit: it adds nothing.
+    A word is also a single 2^ABOVE times as large as in Dst, so that its exponent field is that of its M. The shift of
+    the next step is added to the field together with what rounds the word. Of a zero that makes 2^12 of the least
+    single at most, which is less than half of the least unit: it adds nothing.
     """
 
     def enter(self, word: Value) -> None:
-        """Move the words to the exponents of the first phase, which is seldom another one than 0."""
+        """Emit the addition of the first step's shift to the words' exponents, skipped for phase 0, which is nearly
+        always the first."""
         code = self.code
         builder = self.builder
         shift = self.shift_of(step_at(builder, self.steps, SIZE(0), 0))
@@ -154,7 +165,7 @@ class Bf16(Dst):
             code.store(builder.add(code.load(word, place, code.words), increment), word, place)
 
     def begin(self, step: Value, phase: Value) -> None:
-        """Emit the constants of a step, and what is added to words for the step after it."""
+        """Emit the constants of a step, among them what is added to the words' exponents for the step after it."""
         super().begin(step, phase)
         builder = self.builder
         after = builder.add(step, SIZE(1))
@@ -164,8 +175,8 @@ class Bf16(Dst):
         self._more = builder.sub(builder.shl(increment, SIZE(23)), self._shifted)
 
     def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
-        """Return the words after one accumulation step. `old`: the words before; `groups`: M and sum of each group of
-        products; `top`: the larger of both M; `cut`: words are cut to the range of Dst."""
+        """Return the words after one accumulation step. `old`: the words before it; `groups`: M and sum of each group
+        of products; `top`: the pattern of the larger M; `cut`: whether words are cut to the range of Dst."""
         code = self.code
         builder = self.builder
         common = code.larger_pattern(self.pattern_of_m(old, 0), top)
@@ -184,19 +195,22 @@ class Bf16(Dst):
 
 
 class Fp16(Dst):
-    """The words of a Dst of fp16."""
+    """A Dst of fp16. Its words' exponents are OFFSET higher, are never moved otherwise, and end within those of
+    singles."""
 
     clamps = True
     moves = False
 
     def begin(self, step: Value, phase: Value) -> None:
-        """Emit the constants of a step, with the least M that counts."""
+        """Emit the constants of a step, among them the pattern up to which an M belongs to a sum that the chip takes
+        for a zero."""
         super().begin(step, phase)
         # An M of the least exponent that counts as none, and all that it may have of a fraction.
         self._none = self.plus_shift((OFFSET + ABOVE + 1 << 23) - 1)
 
     def add(self, old: Value, groups: list[Group], top: Value, _cut: bool) -> Value:
-        """Return the words after one accumulation step, as `Bf16.add` describes."""
+        """Return the words after one accumulation step, with arguments as `Bf16.add` has them; words are always cut to
+        the range of fp16."""
         code = self.code
         builder = self.builder
         common = self.common(old, top, LEAST_FP16)
@@ -216,7 +230,8 @@ class Fp16(Dst):
 
 
 class Wide(Dst):
-    """A Dst of 32 bits."""
+    """A Dst of 32 bits. `blackhole`: the value that selects that chip's arithmetic, without the error for a sum of
+    -1."""
 
     def __init__(self, code: Vectors, steps: Value, count: Value, moved: Value, blackhole: Value) -> None:
         super().__init__(code, steps, count, moved)
@@ -225,12 +240,14 @@ class Wide(Dst):
         self._wrong = code.every_word(self.builder.select(wrong, SIZE(-1), SIZE(NEGATIVE_SIGN)))
 
     def begin(self, step: Value, phase: Value) -> None:
-        """Emit the constants of a step, with the unit of a 32-bit Dst."""
+        """Emit the constants of a step, among them the factor from sums to units of a 32-bit Dst, but for the common
+        exponent."""
         super().begin(step, phase)
         self._finer = self.single_less_shift(INVERSE_WIDE)
 
     def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
-        """Return the words after one accumulation step, as `Bf16.add` describes."""
+        """Return the words after one accumulation step, with arguments as `Bf16.add` has them, computed in integers; a
+        sum of -1 has the error of the chip, except on Blackhole (DEVICE_NUMERICS 2.3 step 5)."""
         code = self.code
         builder = self.builder
         common = self.common(old, top, LEAST_WIDE)
@@ -256,7 +273,7 @@ class Wide(Dst):
 
 def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value:
     """Return total + value, the value rounded down to a multiple of the unit, the last place of `total`; `common` is
-    the pattern of the M that `total` contains."""
+    the pattern of the M that `total` contains. With AVX-512 that is one addition that rounds down."""
     builder = code.builder
     if code.width == WIDE:
         return code.sum_down(total, value)
@@ -267,9 +284,10 @@ def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a tile that is computed at once: `rows` rows of `vectors` vectors of `lanes` columns.
+    """The part of a tile whose sums are computed at once: `rows` rows of `vectors` vectors of `lanes` columns.
 
-    A sum waits for the one before it: a block has as many sums as a processor begins products in that time, or more.
+    A sum waits for the one before it: a block has as many sums as a processor begins multiply-adds in that time, or
+    more.
     """
 
     lanes: int
@@ -278,7 +296,7 @@ class Block:
 
     @property
     def cells(self) -> list[tuple[int, int]]:
-        """Return (row, vector) of each vector."""
+        """The cells of a block, (row, vector), one for each vector of sums."""
         return list(product(range(self.rows), range(self.vectors)))
 
     @property
@@ -292,20 +310,22 @@ class Block:
         return EDGE // self.rows * self.across
 
     def corner(self, builder: Builder, number: Value) -> tuple[Value, Value]:
-        """Return the first row and column of a block of a tile, by its number."""
+        """Return the first row and column of block number `number` in a tile."""
         row = builder.mul(builder.udiv(number, SIZE(self.across)), SIZE(self.rows))
         return row, builder.mul(builder.urem(number, SIZE(self.across)), SIZE(self.lanes * self.vectors))
 
 
 def block_for(lanes: int) -> Block:
-    """Return the block that suits vectors of this many lanes: 32 registers of 16 lanes, or 16 registers of 8."""
+    """Return the block that suits vectors of this many lanes, 16 or 8: AVX-512 has 32 registers, other processors
+    16."""
     if lanes == WIDE:
         return Block(lanes, rows=4, vectors=2)
     return Block(lanes, rows=2, vectors=2)
 
 
 class Patterns:
-    """The patterns of M of one block."""
+    """The bits of the constants M = 1.5 * 2^k of one block in one face, by which the sums of groups of products are
+    rounded: in memory from the address `first` on, three for each cell."""
 
     def __init__(self, builder: Builder, shape: Block, first: Value) -> None:
         self._builder = builder
@@ -313,19 +333,21 @@ class Patterns:
         self._first = first
 
     def load(self, cell: tuple[int, int]) -> list[Value]:
-        """Load the patterns of both groups, and that of the larger exponent. The pattern of the second group has more
-        bits of fraction than an M, but serves as one: sums have the same units, and are far from the ends of its
-        binade."""
+        """Return the bits of M for both groups of a cell, and for the larger exponent of both. Those of the second
+        group may have more bits of fraction than an M, but serve as one: sums have the same units, and are far from the
+        ends of its binade."""
         return [self._builder.load(self.at(SIZE(self._shape.cells.index(cell) * 3), n)) for n in range(3)]
 
     def at(self, cell: Value, n: int) -> Value:
-        """Return the address of pattern `n` of a cell, given by the place of its first one."""
+        """Return the address of pattern `n` of a cell, whose first pattern has the index `cell`."""
         return self._builder.gep(self._first, [self._builder.add(cell, SIZE(n))])
 
 
 class Tops:
-    """The patterns of M of a tile, for all its inner faces, in phase 0: found by `find` or `find_in_bytes`, then
-    returned by `of`."""
+    """The bits of the constants M = 1.5 * 2^k for all groups of products of two tiles, by which sums are rounded, in
+    phase 0: for all blocks and inner faces, in memory on the stack, written by the code of `find` or `find_in_bytes`,
+    read through `of`. `exponent_b` and `exponent_a` are the addresses of the operands' exponents
+    (`prepared.Exponents`)."""
 
     def __init__(self, code: Vectors, shape: Block, exponent_b: Value, exponent_a: Value) -> None:
         self.code = code
@@ -336,15 +358,15 @@ class Tops:
         self._found = cgutils.alloca_once(code.builder, code.words, size=2 * shape.count * self._per_block)
 
     def of(self, face: Value, block: Value) -> Patterns:
-        """Return the patterns of a block in an inner face."""
+        """Return the bits of M of a block in an inner face."""
         builder = self.code.builder
         number = builder.add(builder.mul(face, SIZE(self._shape.count)), block)
         first = builder.gep(self._found, [builder.mul(number, SIZE(self._per_block))])
         return Patterns(builder, self._shape, first)
 
     def find(self, face: Value, lowest: Value) -> None:
-        """Emit the computation of the patterns of a face, from exponents in 16 bits. `lowest` is the least value that
-        counts for the sum of two exponents."""
+        """Emit the computation of the bits of M of one face, from the largest sums of both operands' exponents, which
+        are given in 16 bits. `lowest` is the least value that counts for the sum of two exponents."""
         code = self.code
         builder = self.code.builder
         k = builder.mul(face, SIZE(GROUP))
@@ -359,8 +381,10 @@ class Tops:
             put(face, [first, second, top_pattern])
 
     def find_in_bytes(self, least: Value, lowest: Value, *, clamps: bool) -> None:
-        """Emit the computation of the patterns of both faces, from exponents in bytes. `least` is the lower limit of
-        the exponents of M. `clamps`: these may be below `lowest`, and all are less than 128."""
+        """Emit the computation of the bits of M of both faces at once, from the largest sums of both operands'
+        exponents, which are given in bytes. `least` is the least exponent of an M for products that are not zeros,
+        `lowest`, in units of COUNTS, that of an M for all others. `clamps`: M may not be below `lowest` either, and all
+        exponents are less than 128."""
         code = self.code
         builder = self.code.builder
         kind = ir.VectorType(I8, 4 * code.width)
@@ -381,9 +405,9 @@ class Tops:
                 put(SIZE(face), [first, second, code.larger_pattern(first, second)])
 
     def _tops(self, b: Value, per_row: int, a: Value, least: Value) -> Generator[tuple[Value, Callable[..., None]]]:
-        """Emit a loop over all vectors of a tile, and yield within it the largest sums of exponents, with a function
-        that emits the store of the patterns of a face. The exponents of SrcB take `per_row` words in a row; `least` is
-        the lower limit."""
+        """Emit a loop over all vectors of a tile; within it yield the largest sums of exponents over a group, at least
+        `least`, and a function that emits the store of the patterns of a face. `b` and `a` are the addresses of the
+        exponents; those of SrcB take `per_row` words in a row."""
         code = self.code
         builder = self.code.builder
         shape = self._shape
@@ -399,7 +423,7 @@ class Tops:
                     top = code.largest(top, builder.add(operand, column))
 
                 def put(face: Value, patterns: list[Value]) -> None:
-                    """Emit the store of a face's patterns."""
+                    """Emit the store of the patterns of a face for the current vector."""
                     block, cell = self._cell(row.index, vector.index)
                     first = self.of(face, block)
                     for n, pattern in enumerate(patterns):
@@ -408,7 +432,7 @@ class Tops:
                 yield top, put
 
     def _cell(self, row: Value, vector: Value) -> tuple[Value, Value]:
-        """Return the block in which a vector of a row lies, and the place of its first pattern among those of the
+        """Return the block in which a vector of a row lies, and the index of its first pattern among those of the
         block."""
         builder = self.code.builder
         shape = self._shape
@@ -425,8 +449,7 @@ Sums: TypeAlias = dict[tuple[int, int], list[Value]]
 
 @intrinsic(add_tile, types.none, *[types.Array] * 6, types.BaseTuple)
 def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `add_tile` of `kernels/tensix/products/group_sums.py`, Dst += SrcB x SrcA of a tile: a call of the function
-    for the kind of Dst."""
+    """Emit `add_tile`: a call of the shared function for the kind of Dst that the mode names."""
     *plain, mode, blackhole = arguments
     lanes = lanes_for(context)
     with builder.if_else(builder.icmp_signed("==", mode, mode.type(FP32))) as (then, otherwise):
@@ -440,7 +463,8 @@ def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *arguments: Value) -> None:
-    """Emit the body of `add_tile` for one kind of Dst: the patterns of M first, then step by step, block by block."""
+    """Emit the body of `add_tile` for one kind of Dst: first the patterns of M, then step by step and block by block
+    the sums and the words."""
     word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *options = arguments
     code = Vectors(builder, lanes, 2 * lanes)
     shape = block_for(lanes)
@@ -480,8 +504,8 @@ def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder,
 
 
 def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patterns) -> Sums:
-    """Emit and return the sums of both groups of a block, with their M; b and a are the addresses of its first row and
-    column in a face."""
+    """Return the sums of both groups of 8 products of a block, each with its constant M in it; `b` and `a` are the
+    addresses of the parts in the block's first row and first column of a face."""
     builder = code.builder
     sums = {cell: [code.as_floats(m) for m in patterns.load(cell)[:2]] for cell in shape.cells}
     for n in range(GROUP):
@@ -501,8 +525,8 @@ def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patter
 def _emit_words(
     code: Vectors, dst: Bf16 | Fp16 | Wide, corner: Value, sums: Sums, patterns: Patterns, *, cut: bool
 ) -> None:
-    """Emit the addition of the sums of a block to the words of Dst, the first of which is at `corner`; `cut`: words are
-    cut to the range of Dst."""
+    """Emit the addition of the sums of a block to the words of Dst, the first of which is at the address `corner`;
+    `cut`: words are cut to the range of Dst."""
     for cell, totals in sums.items():
         *pair, top = patterns.load(cell)
         place = SIZE(EDGE * cell[0] + code.width * cell[1])

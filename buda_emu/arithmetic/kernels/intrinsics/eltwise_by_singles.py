@@ -1,4 +1,4 @@
-"""LLVM code of `kernels/tensix/elementwise.py`."""
+"""LLVM code of `kernels/tensix/elementwise.py`: sums and products of Src words in singles."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -46,21 +46,19 @@ _WORDS: Final = (types.Array, types.Array, types.Array)
 
 @intrinsic(add_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
 def _add_words(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `add_words` of `kernels/tensix/elementwise.py`, a sum in singles: a call of the function for the mode of
-    Dst."""
-    _for_mode(context, builder, arguments, "add_words", _emit_add)
+    """Emit `add_words`, a sum in singles: a call of the shared function for the mode of Dst."""
+    _call_for_mode(context, builder, arguments, "add_words", _emit_add)
 
 
 @intrinsic(multiply_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
 def _multiply_words(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `multiply_words` of `kernels/tensix/elementwise.py`, a phase of a product in singles: a call of the function
-    for the mode of Dst."""
-    _for_mode(context, builder, arguments, "multiply_words", _emit_multiply)
+    """Emit `multiply_words`, one phase of a product in singles: a call of the shared function for the mode of Dst."""
+    _call_for_mode(context, builder, arguments, "multiply_words", _emit_multiply)
 
 
-def _for_mode(context: Any, builder: Builder, arguments: Sequence[Value], name: str, emit: Any) -> None:
-    """Emit the function `name` for each mode of Dst, whose body `emit` makes; the call chooses by its last argument but
-    one."""
+def _call_for_mode(context: Any, builder: Builder, arguments: Sequence[Value], name: str, emit: Any) -> None:
+    """Emit a call of the shared function that has the mode of Dst, the last argument but one, in its name after `name`;
+    `emit` makes the bodies. Products in a Dst of 32 bits have none, as they are `multiply_exactly`."""
     width = lanes_for(context)
     (*others, mode, special) = arguments
     modes = [BF16, FP16]
@@ -72,20 +70,21 @@ def _for_mode(context: Any, builder: Builder, arguments: Sequence[Value], name: 
 
 
 class _Code(Vectors):
-    """The code that both kinds of step share."""
+    """Vectors with the steps that sums and products share."""
 
     def lift(self, x: Value, lift: Value) -> Value:
-        """Return the bits of Src words with `lift` added, 0 where the exponent is 0."""
+        """Return Src words with `lift` added, 0 where the exponent is 0."""
         zero = self.builder.icmp_signed("==", self.builder.and_(x, self.word(INFINITY)), self.word(0))
         word = self.builder.add(self.builder.and_(x, self.word(SRC_BITS)), lift)
         return self.builder.select(zero, self.word(0), word)
 
     def exponent(self, x: Value) -> Value:
-        """Return the bits of the exponent, in their place."""
+        """Return the exponent fields of words, in their place."""
         return self.builder.and_(x, self.word(INFINITY))
 
     def round_sum(self, total: Value, common: Value, mode: int) -> Value:
-        """Round counts of 2^-10 of `common` to the precision of Dst, and return them as words."""
+        """Return `total`, integral singles in units of 2^-10 of `common`, as words, rounded to the precision of a Dst
+        of `mode` and for fp16 clamped to its range."""
         builder = self.builder
         half, mask = ROUNDING[mode]
         bits = builder.and_(builder.add(self.as_words(total), self.word(half)), self.word(mask))
@@ -100,20 +99,21 @@ class _Code(Vectors):
         return builder.select(too_small, self.word(0), builder.or_(size, builder.and_(bits, self.word(NEGATIVE_SIGN))))
 
     def part(self, x: Value, mask: Value, without: Value) -> Value:
-        """Return a part of a significand as a single: the bits of a word in `mask`, minus those in `without`."""
+        """Return a part of the significands of words as singles: the words with the bits `mask`, minus those with the
+        bits `without`."""
         builder = self.builder
         return builder.fsub(self.as_floats(builder.and_(x, mask)), self.as_floats(builder.and_(x, without)))
 
     def note(self, special_lanes: Value, special: Value) -> None:
-        """Set the lanes of `special`, an address, in which the condition `special_lanes` holds; they are never cleared
-        here."""
+        """Emit the setting of the lanes of `special`, an address, in which the condition `special_lanes` holds; none is
+        cleared."""
         builder = self.builder
         seen = self.load(special, SIZE(0), self.words)
         self.store(builder.or_(seen, builder.sext(special_lanes, self.words)), special, SIZE(0))
 
 
 def _emit_add(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
-    """Emit the body of `add_words` for a mode of Dst, in vectors of `width` lanes."""
+    """Emit the body of `add_words` for a mode of Dst: a loop over vectors of `width` lanes."""
     word, a, b, flip, lift, special = arguments
     code = _Code(builder, width)
     flips = code.every_word(flip)
@@ -140,7 +140,8 @@ def _emit_add(width: int, mode: int, builder: Builder, *arguments: Value) -> Non
 def _emit_factors(
     code: "_Code", a: Value, b: Value, place: Value, lift: Value, special: Value
 ) -> tuple[Value, Value, Value]:
-    """Return both factors lifted and the sums of their exponents, and note lanes out of range."""
+    """Return vectors of both factors, lifted, and half the sum of their exponents (in the place of the exponent field),
+    0 where one is a zero; lanes out of range are noted in `special`."""
     builder = code.builder
     first, second = (code.lift(code.load(x, place, code.words), lift) for x in (a, b))
     exponents = [builder.lshr(code.exponent(x), code.word(1)) for x in (first, second)]
@@ -159,28 +160,31 @@ def _emit_factors(
     return first, second, pair
 
 
-def _cuts(code: "_Code", second: Value, cuts: tuple[int, int]) -> tuple[Value, Value]:
-    """Return the masks of `_Code.part` for the first or the second part."""
+def _part_masks(code: "_Code", second: Value, cuts: tuple[int, int]) -> tuple[Value, Value]:
+    """Return two vectors of masks: Src words under the first, minus those under the second, are as singles the part of
+    the significands that a phase multiplies, the first or, if `second` holds, the second one. `cuts` are the masks of
+    the first part and of both together."""
     builder = code.builder
     mask = builder.select(second, I32(cuts[1]), I32(cuts[0]))
     without = builder.select(second, I32(cuts[0]), I32(0))
     return code.every(mask), code.every(without)
 
 
-def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
-    """Return the masks of `_Code.part` of SrcA and SrcB for a fidelity phase."""
+def _phase_masks(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    """Return the masks of the parts that a fidelity phase multiplies, two for SrcA and two for SrcB: words under the
+    first, minus those under the second, are the part."""
     builder = code.builder
     low = builder.icmp_signed("!=", builder.and_(phase, SIZE(1)), SIZE(0))
     high = builder.icmp_signed(">=", phase, SIZE(2))
-    return _cuts(code, low, SRCA_CUTS), _cuts(code, high, SRCB_CUTS)
+    return _part_masks(code, low, SRCA_CUTS), _part_masks(code, high, SRCB_CUTS)
 
 
 def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
-    """Emit the body of `multiply_words` for a mode of Dst, in vectors of `width` lanes."""
+    """Emit the body of `multiply_words` for a mode of Dst: a loop over vectors of `width` lanes."""
     word, a, b, phase, lift, special = arguments
     code = _Code(builder, width)
     lifts = code.every_word(lift)
-    cuts_a, cuts_b = _phase_cuts(code, phase)
+    cuts_a, cuts_b = _phase_masks(code, phase)
     shift = builder.add(
         builder.mul(builder.and_(phase, SIZE(1)), SIZE(5)), builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7))
     )
@@ -207,11 +211,11 @@ def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -
 def _emit_multiply_exactly(
     width: int, builder: Builder, word: Value, a: Value, b: Value, phase: Value, lift: Value, special: Value
 ) -> None:
-    """Emit `multiply_exactly` of `kernels/tensix/elementwise.py`, a phase of a product in a 32-bit Dst, in vectors of
-    `width` lanes."""
+    """Emit the body of `multiply_exactly`, a phase of a product in a 32-bit Dst: a loop over vectors of `width`
+    lanes."""
     code = _Code(builder, width)
     lifts = code.every_word(lift)
-    cuts_a, cuts_b = _phase_cuts(code, phase)
+    cuts_a, cuts_b = _phase_masks(code, phase)
     with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
         place = builder.mul(loop.index, SIZE(width))
         first, second, _ = _emit_factors(code, a, b, place, lifts, special)

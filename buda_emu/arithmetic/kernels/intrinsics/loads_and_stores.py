@@ -1,5 +1,7 @@
-"""LLVM code of loads and stores: of rows of tiles (`kernels/tiles/tile_memory.py`) and of rows of lanes
-(`kernels/tensix/functions/lanes.py`).
+"""LLVM code of loads and stores: of whole tiles (`kernels/tiles/tile_memory.py`), and of rows of lanes with the vector
+unit's instructions (`kernels/tensix/functions/lanes.py`).
+
+Functions that return a value emit the instructions that compute it.
 """
 
 from collections.abc import Callable, Mapping
@@ -62,44 +64,47 @@ QUAD: Final = 4  # the widest square of floats that is transposed by one instruc
 
 @intrinsic(tile_at, types.uintp, types.uintp, types.intp, types.intp)
 def _working_tile_at(_context: Any, builder: Builder, first: Value, _entry: Value, tile: Value) -> Value:
-    """Emit `tile_at` for working tiles: the address of one, from that of the first."""
+    """Return the address of a working tile, from the address of the first: `tile_at` for the value of
+    `working_tiles`."""
     return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
 
 
 @intrinsic(starts_cache_line, types.boolean, types.uintp)
 def _starts_cache_line(_context: Any, builder: Builder, tile: Value) -> Value:
-    """Emit `starts_cache_line`: whether the address of a tile is that of a cache line."""
+    """Emit `starts_cache_line`: return whether the address of a tile is that of a cache line."""
     return builder.icmp_unsigned("==", builder.and_(tile, SIZE(CACHE_LINE - 1)), SIZE(0))
 
 
 @intrinsic(is_same, types.boolean, types.uintp, types.uintp)
 def _is_same(_context: Any, builder: Builder, tile: Value, other: Value) -> Value:
-    """Emit `is_same`: whether two addresses are those of one tile."""
+    """Emit `is_same`: return whether two addresses of tiles are equal."""
     return builder.icmp_unsigned("==", tile, other)
 
 
 @intrinsic(is_zero, types.boolean, types.uintp)
 def _is_zero(_context: Any, builder: Builder, tile: Value) -> Value:
-    """Emit `is_zero`: whether all elements of a tile are zeros."""
-    return _has_none(
+    """Emit `is_zero`: return whether all elements of a tile are zeros of either sign."""
+    return _no_element_satisfies(
         builder, tile, lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _constant_words(0))
     )
 
 
 @intrinsic(is_finite, types.boolean, types.uintp)
 def _is_finite(_context: Any, builder: Builder, tile: Value) -> Value:
-    """Emit `is_finite`: whether no element of a tile is infinite or NaN."""
-    return _has_none(builder, tile, lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _constant_words(INFINITY)))
+    """Emit `is_finite`: return whether no element of a tile is infinite or NaN."""
+    return _no_element_satisfies(
+        builder, tile, lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _constant_words(INFINITY))
+    )
 
 
 def _constant_words(word: int) -> Value:
-    """Return a vector with the word, a constant, in every lane."""
+    """Return a vector constant with the word in every lane."""
     return ir.Constant(WORDS, [word] * VECTOR.count)
 
 
-def _has_none(builder: Builder, address: Value, is_sought: Callable[[Builder, Value], Value]) -> Value:
-    """Emit whether no element's magnitude in the tile at an address satisfies `is_sought`, which gets vectors of
-    magnitudes; the code stops at the first row that has one."""
+def _no_element_satisfies(builder: Builder, address: Value, is_sought: Callable[[Builder, Value], Value]) -> Value:
+    """Return whether no element of the tile at an address satisfies `is_sought`, which emits a condition on a vector of
+    the elements' magnitudes, as words. The emitted loop stops at the first row that has one."""
     nothing = cgutils.alloca_once_value(builder, cgutils.true_bit)
     data = tile_pointer(builder, address, WORDS)
     vectors = EDGE // VECTOR.count
@@ -122,7 +127,7 @@ def _has_none(builder: Builder, address: Value, is_sought: Callable[[Builder, Va
 
 @intrinsic(working_tiles, types.uintp)
 def _working_tiles(context: Any, builder: Builder) -> Value:
-    """Emit memory for working tiles on the stack of the calling kernel, and return its address."""
+    """Emit `working_tiles`: memory on the stack of the calling kernel, whose address is returned."""
     with builder.goto_entry_block():
         memory = builder.alloca(ir.ArrayType(FLOAT, WORKING_TILES * TILE))
     memory.align = CACHE_LINE
@@ -145,7 +150,7 @@ def _make_typer_of_tile_at(_context: Any) -> Any:
 
 @lower_builtin(tile_at, types.Array, types.intp, types.intp)
 def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit `tile_at` for a tensor: the address of the tile with the numbers that the call names."""
+    """Emit `tile_at` for a tensor: return the address of the tile that the call names."""
     tensor = context.make_array(call.args[0])(context, builder, arguments[0])
     per_entry = cgutils.unpack_tuple(builder, tensor.shape)[1]
     number = builder.add(builder.mul(arguments[1], per_entry), arguments[2])
@@ -154,8 +159,8 @@ def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) ->
 
 
 @shared_intrinsic(expect_tile, types.uintp, types.intp, types.intp)
-def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> None:
-    """Emit `expect_tile`: a prefetch of each cache line of part number `part` of a tile."""
+def _emit_expect_tile(builder: Builder, tile: Value, part: Value, parts: Value) -> None:
+    """Emit the body of `expect_tile`: a prefetch of each cache line of part number `part` of a tile."""
     lines = builder.udiv(builder.add(SIZE(LINES - 1), parts), parts)
     first = builder.mul(part, lines)
     with cgutils.for_range(builder, lines) as loop:
@@ -164,8 +169,8 @@ def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> No
 
 
 @shared_intrinsic(copy_tile, types.uintp, types.uintp)
-def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
-    """Emit `copy_tile`, vector by vector."""
+def _emit_copy_tile(builder: Builder, target: Value, source: Value) -> None:
+    """Emit the body of `copy_tile`: a loop over the vectors of a tile."""
     to, data = (tile_pointer(builder, address, VECTOR) for address in (target, source))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         value = builder.load(builder.gep(data, [loop.index]), align=4)
@@ -173,8 +178,8 @@ def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
 
 
 @shared_intrinsic(add_tile, types.uintp, types.uintp, types.uintp)
-def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> None:
-    """Emit `add_tile`, the sum of two tiles, vector by vector."""
+def _emit_add_tile(builder: Builder, target: Value, first: Value, second: Value) -> None:
+    """Emit the body of `add_tile`, the sum of two tiles: a loop over the vectors of a tile."""
     to, left_tile, right_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (left_tile, right_tile))
@@ -183,7 +188,8 @@ def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> N
 
 @shared_intrinsic(add_row, types.uintp, types.uintp, types.uintp)
 def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) -> None:
-    """Emit `add_row`, a tile plus row 0 of another in every row."""
+    """Emit the body of `add_row`, a tile plus row 0 of another in every row: a loop over rows, with row 0 in
+    registers."""
     to, tile, row_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     vectors = EDGE // VECTOR.count
     row = [builder.load(builder.gep(row_tile, [SIZE(n)]), align=4) for n in range(vectors)]
@@ -196,14 +202,14 @@ def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) 
 
 @intrinsic(relu_tile, types.none, types.uintp, types.intp, types.float32)
 def _relu_tile(_context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `relu_tile`: a call where there is a relu."""
+    """Emit `relu_tile`: a call of the shared function, skipped where the code is NO_RELU."""
     with builder.if_then(builder.icmp_signed("!=", arguments[1], SIZE(NO_RELU))):
-        call_shared_function(builder, "relu_tile", arguments, _emit_relu)
+        call_shared_function(builder, "relu_tile", arguments, _emit_relu_tile)
 
 
-def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
-    """Emit the body of `relu_tile`, for both kinds of relu: values below the least become 0, and with RELU_WITHIN
-    values above the threshold become it."""
+def _emit_relu_tile(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
+    """Emit the body of `relu_tile` for both kinds of relu: values below the least, which is 0 with RELU_WITHIN and the
+    threshold with RELU_FROM, become +0, and with RELU_WITHIN values above the threshold become it."""
     data = tile_pointer(builder, tile, VECTOR)
     bound = splat(builder, threshold, VECTOR)
     zero = ir.Constant(VECTOR, [0.0] * VECTOR.count)
@@ -218,17 +224,17 @@ def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> 
 
 
 @shared_intrinsic(fill_tile, types.uintp, types.float32)
-def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
-    """Emit `fill_tile`, one value in every element."""
+def _emit_fill_tile(builder: Builder, target: Value, value: Value) -> None:
+    """Emit the body of `fill_tile`: a loop that stores one value to every element."""
     to = tile_pointer(builder, target)
     with cgutils.for_range(builder, SIZE(TILE)) as loop:
         builder.store(value, builder.gep(to, [loop.index]))
 
 
 @shared_intrinsic(transpose_tile, types.uintp, types.uintp)
-def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
-    """Emit a transposition by two squares at once, one below the other in the source, beside each other as halves of
-    vectors."""
+def _emit_transpose_tile(builder: Builder, target: Value, source: Value) -> None:
+    """Emit the body of `transpose_tile`: squares of 4 x 4 are transposed, two at once, which lie one below the other in
+    the source and become the halves of each vector, beside each other in the target."""
     to, data = (tile_pointer(builder, address) for address in (target, source))
     quad = ir.VectorType(FLOAT, QUAD)
     pair = ir.VectorType(FLOAT, 2 * QUAD)
@@ -238,7 +244,7 @@ def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
     interleave = [ir.Constant(places, [*half, *(place + QUAD for place in half)]) for half in square]
 
     def row(tile: Value, first_row: Value, first_column: Value, number: int, kind: ir.Type) -> Value:
-        """Return the address of row `number` of a square, as a vector."""
+        """Return the address of row `number` of a square, as that of a vector of type `kind`."""
         place = builder.add(builder.mul(builder.add(first_row, SIZE(number)), SIZE(EDGE)), first_column)
         return builder.bitcast(builder.gep(tile, [place]), kind.as_pointer())
 
@@ -278,28 +284,29 @@ def _emit_execute_row(
     special: Value,
     blackhole: Value,
 ) -> None:
-    """Emit `execute_row`: a switch over the instructions of the vector unit, each of which computes a row of lanes."""
+    """Emit the body of `execute_row`: a switch over the instructions of the vector unit, each a loop over a row of
+    lanes."""
     first = builder.mul(step, SIZE(FIELDS))
     operation, *places, number = [builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)]
     places = [builder.mul(builder.sext(place, SIZE(0).type), SIZE(LANES)) for place in places]
-    row = _Row(builder, lanes_of_vector, lanes, places, special)
+    row = _RowLoop(builder, lanes_of_vector, lanes, places, special)
     builder.store(I32(0), special)
     blackhole = builder.icmp_signed("!=", blackhole, blackhole.type(0))
     end: Value = builder.append_basic_block("end")
     switch: Value = builder.switch(operation, end)
 
     def case(number: int, emit: Callable[[], None]) -> None:
-        """Emit the code of one instruction."""
+        """Emit the code of one instruction, by `emit`, as the switch's case `number`."""
         block = builder.append_basic_block()
         switch.add_case(I32(number), block)
         builder.position_at_end(block)
         emit()
         builder.branch(end)
 
-    case(rows.FMA, lambda: _multiply_add(row, blackhole))
-    case(rows.MULTIPLY, lambda: _multiply(row, number))
+    case(rows.FMA, lambda: _emit_multiply_add(row, blackhole))
+    case(rows.MULTIPLY, lambda: _emit_multiply(row, number))
     for sum_, flip in ((rows.ADD_FLOATS, 0), (rows.SUBTRACT_FLOATS, SIGN)):
-        case(sum_, partial(_add_floats, row, flip, blackhole))
+        case(sum_, partial(_emit_add_floats, row, flip, blackhole))
     case(rows.LOOKUP, lambda: _emit_lookup(row, builder.gep(tables, [_table_place(builder, number)])))
     case(rows.TO_INTEGER, lambda: _emit_to_integer(row, number))
     case(rows.SHIFT_LEFT, lambda: row.each(lambda a, _b, _c: builder.shl(a, row.code.every(number))))
@@ -310,12 +317,14 @@ def _emit_execute_row(
 
 
 def _table_place(builder: Builder, number: Value) -> Value:
-    """Return the place of the first word of table number `number` among those of all tables."""
+    """Return the index of the first word of table number `number` in the array of all tables."""
     return builder.mul(builder.sext(number, SIZE(0).type), SIZE(2 * rows.TABLE_BREAKS + 1))
 
 
-class _Row:
-    """The loop over the vectors of a row."""
+class _RowLoop:
+    """Emits loops over the vectors of one row of lanes: three registers of operands, one of results. `places` are the
+    first words of the result's and the operands' registers in `lanes`; `special` is the address of the flag for lanes
+    that must be computed again."""
 
     def __init__(self, builder: Builder, count: int, lanes: Value, places: list[Value], special: Value) -> None:
         self.code = Vectors(builder, count)
@@ -325,7 +334,8 @@ class _Row:
         self._found: Value = builder.alloca(ir.VectorType(ir.IntType(1), count))
 
     def each(self, body: Body) -> None:
-        """Emit the loop that computes the row of results by `body`, a function of vectors of the three operands."""
+        """Emit the loop that computes the row of results by `body`, which emits a vector of results from those of the
+        operands."""
         builder = self.code.builder
         with cgutils.for_range(builder, SIZE(LANES // self.code.width)) as loop:
             at = builder.mul(loop.index, SIZE(self.code.width))
@@ -335,12 +345,13 @@ class _Row:
             self.code.store(body(*operands), self._lanes, builder.add(self._out, at))
 
     def each_finite(self, body: Callable[[Value, Value, Value], tuple[Value, Value]]) -> None:
-        """Emit the loop of `each` for a body that also returns which lanes are special, and write whether any is."""
+        """Emit the loop of `each` for a body that also returns a condition, in which lanes its results may be wrong;
+        set the flag `special` to -1 if there is one, else to 0."""
         builder = self.code.builder
         builder.store(self._none(), self._found)
 
         def note_special(a: Value, b: Value, c: Value) -> Value:
-            """Return the body's result, and note its special lanes."""
+            """Return the body's results, and note the lanes in which they may be wrong."""
             result, special = body(a, b, c)
             builder.store(builder.or_(builder.load(self._found), special), self._found)
             return result
@@ -349,7 +360,7 @@ class _Row:
         builder.store(builder.sext(self._any(), I32), self._special)
 
     def all_negative(self) -> Value:
-        """Return whether the third operand is negative in every lane."""
+        """Return whether the third operand, as signed words, is negative in every lane of the row."""
         code = self.code
         builder = self.code.builder
         builder.store(self._none(), self._found)
@@ -360,35 +371,36 @@ class _Row:
         return builder.not_(self._any())
 
     def _none(self) -> ir.Constant:
-        """Return a vector of conditions that holds for no lane."""
+        """Return a vector of conditions that are all false."""
         return ir.Constant(self._found.type.pointee, [False] * self.code.width)
 
     def _any(self) -> Value:
-        """Return whether any lane was noted as special or as not negative."""
+        """Return whether any lane was noted, as special or as not negative."""
         bits = self.code.builder.bitcast(self.code.builder.load(self._found), ir.IntType(self.code.width))
         return self.code.builder.icmp_unsigned("!=", bits, bits.type(0))
 
 
 # ------------------------------------------------------------------------------------------------------- arithmetic
-def _multiply_add(row: _Row, blackhole: Value) -> None:
-    """Emit x * y + z for all lanes (DEVICE_NUMERICS 3.1)."""
+def _emit_multiply_add(row: _RowLoop, blackhole: Value) -> None:
+    """Emit x * y + z for a row of lanes (DEVICE_NUMERICS 3.1), with a loop for each architecture."""
     builder = row.code.builder
     with builder.if_else(blackhole) as (then, otherwise):
         with then:
-            row.each_finite(partial(_fma, row.code, True))
+            row.each_finite(partial(_fma_of_vectors, row.code, True))
         with otherwise:
-            row.each_finite(partial(_fma, row.code, False))
+            row.each_finite(partial(_fma_of_vectors, row.code, False))
 
 
-def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
-    """Return x * y + z of finite patterns, and which lanes are special: not finite, or on Blackhole small."""
+def _fma_of_vectors(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
+    """Return x * y + z of vectors of float32 patterns, and the lanes in which that may be wrong: an operand or the
+    product is not finite, or on Blackhole the result is small but not 0."""
     b = code.builder
     zero = code.word(0)
     ex, ey, ez = (_exponent(code, word) for word in (x, y, z))
     ep = b.sub(b.add(ex, ey), code.word(127))
     # A product that is zero or underflows leaves the addend.
     gone = b.icmp_signed("<", code.least(b.sub(code.least(ex, ey), code.word(1)), ep), zero)
-    p = b.select(gone, zero, _product(code, x, y))
+    p = b.select(gone, zero, _significand_product(code, x, y))
     ep = b.select(gone, zero, ep)
     q = b.shl(b.or_(b.and_(z, code.word(FRACTION)), code.word(HIDDEN)), code.word(3))
     q = b.select(b.icmp_signed("==", ez, zero), zero, q)
@@ -405,7 +417,7 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
     total = b.select(differ, b.sub(lead, other), b.add(lead, other))
     negative = b.icmp_signed("<", b.select(p_leads, product_sign, z), zero)
     total = b.select(negative, b.sub(zero, total), total)
-    pattern = _round(code, total, code.largest(ep, ez), blackhole)
+    pattern = _round_sum(code, total, code.largest(ep, ez), blackhole)
     largest = code.largest(code.largest(ex, ey), code.largest(ez, ep))
     special = b.icmp_signed(">", largest, code.word(254))
     if blackhole:  # zeros have signs, and small results rules of their own
@@ -417,9 +429,9 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
     return pattern, special
 
 
-def _product(code: Vectors, x: Value, y: Value) -> Value:
-    """Return the product of two significands, given as float32 patterns, in units of 2^20, with bit 0 sticky, as
-    `fma.product` defines it."""
+def _significand_product(code: Vectors, x: Value, y: Value) -> Value:
+    """Return the products of the significands of two vectors of float32 patterns, in units of 2^20, with bit 0 sticky,
+    as `fma.significand_product` defines it."""
     b = code.builder
     first = code.as_floats(b.or_(b.and_(x, code.word(FRACTION)), code.word(ONE)))
     second = code.as_floats(b.or_(b.and_(y, code.word(FRACTION)), code.word(TWO_TO_26)))
@@ -431,8 +443,8 @@ def _product(code: Vectors, x: Value, y: Value) -> Value:
     return b.select(exact, p, b.or_(p, code.word(1)))
 
 
-def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
-    """Return the float32 pattern of total * 2^(exponent - 153), rounded to nearest even, as `fma.round_sum` defines
+def _round_sum(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
+    """Return the float32 patterns of total * 2^(exponent - 153), rounded to nearest even, as `fma.round_sum` defines
     it."""
     b = code.builder
     size = code.magnitude(total)
@@ -448,10 +460,10 @@ def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Val
     return b.select(none, code.word(0), pattern)
 
 
-def _multiply(row: _Row, number: Value) -> None:
-    """Emit x * y + 0 for each lane, which is the rounded product where it is neither special nor tiny. `number`: with
-    UNLESS nothing is computed if the third operand, a condition, holds in every lane, as the product is not needed
-    then."""
+def _emit_multiply(row: _RowLoop, number: Value) -> None:
+    """Emit x * y + 0 for a row of lanes, which is the rounded product where it is neither special nor tiny. If `number`
+    is UNLESS, nothing is computed where the third operand, a condition, holds in every lane, as the product is not
+    needed then."""
     code = row.code
     b = row.code.builder
 
@@ -471,9 +483,10 @@ def _multiply(row: _Row, number: Value) -> None:
         row.each_finite(multiply)
 
 
-def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
-    """Emit x + y, or with `flip`, the sign bit, x - y, for each lane, as the chip computes it (one times x, plus y):
-    rounded, with 0 for subnormal numbers."""
+def _emit_add_floats(row: _RowLoop, flip: int, blackhole: Value) -> None:
+    """Emit x + y for a row of lanes, or x - y if `flip` is the sign bit instead of 0, as the chip computes it: one
+    times x, plus y. Subnormal operands count as zeros; a zero or subnormal result becomes a zero, with a sign on
+    Blackhole only."""
     code = row.code
     b = row.code.builder
     sign_mask = code.every(b.select(blackhole, I32(SIGN), I32(0)))
@@ -491,19 +504,20 @@ def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
 
 
 def _exponent(code: Vectors, word: Value) -> Value:
-    """Return the biased exponents of float32 patterns."""
+    """Return the biased exponents of a vector of float32 patterns."""
     return code.builder.and_(code.builder.lshr(word, code.word(23)), code.word(255))
 
 
 def _is_zero_exponent(code: Vectors, word: Value) -> Value:
-    """Return the lanes of float32 patterns whose exponent field is 0: zeros and subnormals, which count as zeros."""
+    """Return the lanes of a vector of float32 patterns whose exponent field is 0: zeros and subnormals, which count as
+    zeros."""
     return code.builder.icmp_signed("==", code.builder.and_(word, code.word(INFINITY)), code.word(0))
 
 
 # ------------------------------------------------------------------------------------------------------- the others
-def _emit_lookup(row: _Row, table: Value) -> None:
-    """Emit the search in a table (its breaks, then one value more), and store for each lane the value of the range in
-    which the lane's word lies."""
+def _emit_lookup(row: _RowLoop, table: Value) -> None:
+    """Emit the LOOKUP of a row of lanes: each gets the value of the range in which its word lies. `table` is the
+    address of the ascending breaks, which one value more follows."""
     code = row.code
     b = row.code.builder
     every = [code.every(b.load(b.gep(table, [SIZE(n)]))) for n in range(2 * rows.TABLE_BREAKS + 1)]
@@ -511,7 +525,7 @@ def _emit_lookup(row: _Row, table: Value) -> None:
     values = every[rows.TABLE_BREAKS :]
 
     def body(x: Value, _b: Value, _c: Value) -> Value:
-        """Return the values of the ranges in which the lanes lie."""
+        """Return for a vector of words the values of the ranges in which they lie."""
         result = values[-1]
         for bound, value in zip(reversed(breaks), reversed(values[:-1]), strict=True):
             result = b.select(b.icmp_unsigned("<", x, bound), value, result)
@@ -520,15 +534,15 @@ def _emit_lookup(row: _Row, table: Value) -> None:
     row.each(body)
 
 
-def _emit_to_integer(row: _Row, limit: Value) -> None:
-    """Emit for each lane the conversion of fp32 to the nearest integer in sign and magnitude, ties away from zero, of
-    at most `limit` in magnitude."""
+def _emit_to_integer(row: _RowLoop, limit: Value) -> None:
+    """Emit for a row of lanes the conversion of fp32 to the nearest integer in sign and magnitude, ties away from zero,
+    of at most `limit` in magnitude."""
     code = row.code
     b = row.code.builder
     largest = code.every(limit)
 
     def convert(x: Value, _b: Value, _c: Value) -> Value:
-        """Return the nearest integers, as sign and magnitude, of a vector of float32 patterns."""
+        """Return a vector of float32 patterns as the nearest integers in sign and magnitude."""
         e = b.sub(_exponent(code, x), code.word(127))
         drop = code.least(code.largest(b.sub(code.word(23), e), code.word(1)), code.word(25))
         size = b.or_(b.and_(x, code.word(FRACTION)), code.word(HIDDEN))
@@ -541,20 +555,21 @@ def _emit_to_integer(row: _Row, limit: Value) -> None:
     row.each(convert)
 
 
-def _truth(code: Vectors, condition: Value) -> Value:
-    """Return a condition as words: all bits set in the lanes in which it holds, 0 in the others."""
+def _as_mask(code: Vectors, condition: Value) -> Value:
+    """Return a vector of conditions as words: all bits set where it holds, else 0."""
     return code.builder.sext(condition, code.words)
 
 
 def _to_float(code: Vectors, x: Value, _b: Value, _c: Value) -> Value:
-    """Return integers of sign and magnitude as float32 patterns."""
+    """Return a vector of integers in sign and magnitude as float32 patterns, rounded to nearest even; the sign of 0
+    stays."""
     size = code.builder.sitofp(code.builder.and_(x, code.word(MAGNITUDE)), code.floats)
     return code.builder.or_(code.builder.and_(x, code.word(SIGN)), code.as_words(size))
 
 
-def _greater(code: Vectors, x: Value, y: Value, _: Value) -> Value:
-    """Return in each lane the larger of x and y as numbers of sign and magnitude, which is the order of float32
-    patterns, too."""
+def _greater_in_order(code: Vectors, x: Value, y: Value, _: Value) -> Value:
+    """Return in each lane the larger of x and y as numbers in sign and magnitude, which is the order of float32
+    patterns, too; x if they are equal."""
     b = code.builder
     keys = [b.xor(word, b.lshr(b.ashr(word, code.word(31)), code.word(1))) for word in (x, y)]
     return b.select(b.icmp_signed(">=", *keys), x, y)
@@ -568,10 +583,10 @@ _SIMPLE: Final[Mapping[int, Callable[[Vectors, Value, Value, Value], Value]]] = 
         rows.EXPONENT: lambda code, a, _b, _c: _exponent(code, a),
         rows.ADD: lambda code, a, b, _: code.builder.add(a, b),
         rows.SUBTRACT: lambda code, a, b, _: code.builder.sub(a, b),
-        rows.EQUAL: lambda code, a, b, _: _truth(code, code.builder.icmp_signed("==", a, b)),
-        rows.LESS: lambda code, a, b, _: _truth(code, code.builder.icmp_signed("<", a, b)),
+        rows.EQUAL: lambda code, a, b, _: _as_mask(code, code.builder.icmp_signed("==", a, b)),
+        rows.LESS: lambda code, a, b, _: _as_mask(code, code.builder.icmp_signed("<", a, b)),
         rows.SELECT: lambda code, a, b, c: code.builder.select(code.builder.icmp_signed("<", a, code.word(0)), b, c),
         rows.TO_FLOAT: _to_float,
-        rows.GREATER: _greater,
+        rows.GREATER: _greater_in_order,
     }
 )

@@ -1,5 +1,5 @@
-"""LLVM code of `kernels/tensix/products/prepared.py`. Vectors are neighbouring columns of a row, of half a face for
-SrcB."""
+"""LLVM code of `kernels/tensix/products/prepared.py`. The lanes of a vector are neighbouring columns of a row, or, for
+SrcB's exponents, of half a row of a face."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -36,14 +36,14 @@ _ARRAYS = (types.Array,) * 4
 def _emit_prepare_srca(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
 ) -> None:
-    """Emit `prepare_srca`: exponents and first parts, exponents as bytes, and the other parts where a phase needs
-    them."""
+    """Emit the body of `prepare_srca`: one loop for exponents and first parts, one for the exponents as bytes, and one
+    for the second parts where a phase needs them."""
     code = Vectors(builder, lanes, 2 * lanes)
     increment = code.every_word(builder.shl(lift, SIZE(23)))
     half = TILE // 4  # both groups of an inner face lie one after the other
 
     def first_of(pair: Value) -> Value:
-        """Return the place of the first word of a pair of exponents."""
+        """Return the index in the tile of the word whose exponent stands first in pair number `pair`."""
         return builder.add(pair, builder.and_(pair, SIZE(half)))
 
     def store_first_part(lifted: Value, place: Value) -> None:
@@ -53,25 +53,26 @@ def _emit_prepare_srca(
     least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), increment, store_first_part)
 
     def faces_of(place: Value) -> tuple[Value, Value]:
-        """Return the places, in `exponent`, of the exponents of each face that `_emit_bytes` puts into one word."""
+        """Return the indices, in `exponent`, of the exponents of both faces that `_emit_bytes` puts into the word of
+        bytes `place`."""
         return place, builder.add(place, SIZE(HALVES // 2))
 
     _emit_bytes(code, exponent, faces_of, builder.mul(least, SIZE(COUNTS)), 0x80808080)
-    with _more_parts(code, words, phases, 0b1010, increment, lanes) as (lifted, place):
+    with _loop_over_second_parts(code, words, phases, 0b1010, increment, lanes) as (lifted, place):
         first, parts_sum = (code.as_floats(builder.and_(lifted, code.word(mask))) for mask in (SRCA_FIRST, SRCA_BOTH))
         code.store(builder.fmul(builder.fsub(parts_sum, first), code.float(float(1 << 5))), parts, place)
 
 
 @shared_intrinsic(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp, by_lanes=True)
 def _emit_prepare_srcb(lanes: int, builder: Builder, *arguments: Value) -> None:
-    """Emit `prepare_srcb`, as `_emit_prepare_srca` does for SrcA."""
+    """Emit the body of `prepare_srcb`, in three loops as that of `prepare_srca`."""
     exponent, parts, words, ends, phases, lift, plus = arguments
     narrow = Vectors(builder, GROUP, 2 * GROUP)
     code = Vectors(builder, lanes)
     shifted = builder.shl(lift, SIZE(23))
 
     def first_of(pair: Value) -> Value:
-        """Return the place of the first word of a pair of exponents."""
+        """Return the index in the tile of the word whose exponent stands first in pair number `pair`."""
         return builder.shl(pair, SIZE(1))
 
     def store_first_part(lifted: Value, place: Value) -> None:
@@ -86,11 +87,12 @@ def _emit_prepare_srcb(lanes: int, builder: Builder, *arguments: Value) -> None:
     )
 
     def faces_of(place: Value) -> tuple[Value, Value]:
-        """Return the places, in `exponent`, of the exponents of each face that `_emit_bytes` puts into one word."""
+        """Return the indices, in `exponent`, of the exponents of both faces that `_emit_bytes` puts into the word of
+        bytes `place`."""
         return builder.shl(place, SIZE(1)), builder.add(builder.shl(place, SIZE(1)), SIZE(GROUP))
 
     _emit_bytes(narrow, exponent, faces_of, builder.add(builder.mul(least, SIZE(COUNTS)), plus), 0)
-    with _more_parts(code, words, phases, 0b1100, code.every_word(shifted), lanes) as (lifted, place):
+    with _loop_over_second_parts(code, words, phases, 0b1100, code.every_word(shifted), lanes) as (lifted, place):
         first, power = (code.as_floats(builder.and_(lifted, code.word(mask))) for mask in (SRCB_FIRST, POWER))
         second = builder.fmul(builder.fsub(code.as_floats(lifted), first), code.float(float(1 << 7)))
         code.store(builder.fadd(second, builder.fmul(power, code.float(float(MORE_OF_POWER)))), parts, place)
@@ -105,9 +107,13 @@ def _emit_pairs(
     increment: Value,
     put: Callable[[Value, Value], None],
 ) -> Value:
-    """Emit exponents and their range, return the lower end of the range, and call `put(lifted, place)`, which emits a
-    store, for all words with `increment` added to their exponents. layout: the function that gives the place of the
-    first word of a pair of exponents, the distance to the second word, and the number added to exponents."""
+    """Emit the loop that writes the first HALVES words of `Exponents` and the range of the exponents (`ends`); return
+    the least exponent. It calls `put(lifted, place)`, which emits a store, for all words, with `increment` added to
+    their exponents and 0 for zeros.
+
+    layout: the function that returns the index of the word of the first exponent of a pair, how many words further that
+    of the second is, and what is added to the exponents, counted in COUNTS.
+    """
     builder = code.builder
     first_of, apart, plus = layout
     plus = code.every_word(plus)
@@ -139,8 +145,9 @@ def _emit_pairs(
 def _emit_bytes(
     code: Vectors, exponent: Value, faces_of: Callable[[Value], tuple[Value, Value]], least: Value, flip: int
 ) -> None:
-    """Emit exponents as bytes. faces_of: the places of both faces for a word of bytes; least: the count of the least
-    exponent; flip: bits that are inverted in each word."""
+    """Emit the loop that writes the exponents as bytes. faces_of: the function that returns the indices of both faces'
+    exponents for a word of bytes; least: the least exponent, as the halves count it; flip: the bits that are inverted
+    in each word."""
     builder = code.builder
     below = builder.sub(least, SIZE(COUNTS * (SPAN + 1)))
     base = splat(builder, builder.trunc(below, I16), code.halves)
@@ -159,11 +166,11 @@ def _emit_bytes(
 
 
 @contextmanager
-def _more_parts(
+def _loop_over_second_parts(
     code: Vectors, words: Value, phases: Value, phase_mask: int, increment: Value, lanes: int
 ) -> Generator[tuple[Value, Value]]:
-    """Loop over all words where a phase of `phase_mask` is needed: give them lifted, and the place of their other
-    part."""
+    """Emit a loop over all words of a tile, skipped where no phase of `phase_mask` runs; within it yield the words with
+    `increment` added to their exponents, 0 for zeros, and the index of their second part."""
     builder = code.builder
     needed = builder.icmp_signed("!=", builder.and_(phases, SIZE(phase_mask)), SIZE(0))
     with builder.if_then(needed), cgutils.for_range(builder, SIZE(TILE // lanes)) as loop:

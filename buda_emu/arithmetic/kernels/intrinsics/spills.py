@@ -19,7 +19,8 @@ from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 @shared_intrinsic(through_blocks, types.Array)
 def _emit_through_blocks(builder: Builder, word: Value) -> None:
-    """Emit a loop that rounds the words of each group to a common exponent, that of the largest."""
+    """Emit the body of `through_blocks`, bf16 to Bfp8_b and back: a loop over groups of 16 words, each of which is one
+    vector and is rounded to the exponent of its largest word."""
     code = Vectors(builder, GROUP)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         place = builder.mul(loop.index, SIZE(GROUP))

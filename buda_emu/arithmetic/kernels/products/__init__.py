@@ -1,2 +1,2 @@
-"""Products of matrices of tiles: dense, sparse, depthwise, of integers, and what follows a product in the same
+"""Products of matrices of tiles: dense, sparse, depthwise and of integers, with what follows a product in the same
 kernel."""

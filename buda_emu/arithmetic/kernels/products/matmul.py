@@ -1,13 +1,15 @@
 """The dense matrix product over tiles (OPS 6.1).
 
-An item is a block of up to GROUP rows and some columns of output tiles, so that each tile of `b` serves several rows. A
-tile of `b` that must be transposed, or is not aligned, is copied once into a panel. Sums run over DEPTH tiles of the
-inner dimension at a time, so that those of `a` stay in the cache.
+An item, the work that a thread claims, is a block of up to GROUP rows and some columns of result tiles, so that each
+tile of `b` serves several rows. A tile of `b` that must be transposed, or does not begin at a cache line, is copied
+once into a working tile, the panel. Sums run over DEPTH tiles of the inner dimension at a time, so that those of `a`
+stay in the cache.
 
 A product of two tiles is left out if one holds only zeros, as padding does, and the other only finite numbers: it would
 add zeros to a sum that began at +0, which changes no bit.
 
-A term that is added to the product (a bias, a sum of gradients) and relu are done while a result tile is in the cache.
+A term that is added to the product (a bias, a sum of gradients) and relu are computed while a result tile is in the
+cache.
 """
 
 from functools import lru_cache
@@ -60,7 +62,9 @@ PLUS_ROW: Final = 3  # product + row 0 of the term's tile, in every row (OPS 6.1
 
 
 class Ending(NamedTuple):
-    """The last steps of a product: a term, an operand of the shape of the result, is added as `how` says, then relu."""
+    """The last steps of a product: `how` a term is added (AS_IT_IS, ONTO, PLUS or PLUS_ROW), then `relu`, with its code
+    and `threshold` of `tile_memory.relu_tile`. The term is float32[w or 1, tiles, 1024], read as an operand of the
+    result's shape: `term_index` has the source tile of each tile, negative for a tile full of `term_pad`."""
 
     how: int
     term: NDArray[np.float32]
@@ -71,14 +75,14 @@ class Ending(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of `term`, the operand that is added."""
+        """The size of `term`, the operand that is added, in bytes."""
         return self.term.nbytes
 
 
 class Reading(NamedTuple):
     """The tiles of `a` and `b` that a product reads, after their TMs.
 
-    a_index: int32[t * rows * inner] is the source tile of each tile of a, negative for a tile full of `a_pad`; b_index:
+    a_index: int32[t * rows * inner], the source tile of each tile of a, negative for a tile full of `a_pad`; b_index:
     int32[t * inner * cols] and `b_pad` likewise. With `b_transposed` each tile of b is transposed before it is used.
     """
 
@@ -90,7 +94,8 @@ class Reading(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Sizes of a product in tiles: `t` slices of a [rows, inner] x b [inner, cols]; an item has `columns` columns."""
+    """Sizes of a product in tiles: `t` slices of a [rows, inner] x b [inner, cols]; an item of the kernel has up to
+    `columns` columns."""
 
     t: int
     rows: int
@@ -100,8 +105,8 @@ class Extent(NamedTuple):
 
 
 def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute the product by its definition: a [..., R, K, 32, 32] x b [..., K, C, 32, 32] = [..., R, C, 32, 32]
-    (OPS 6.1)."""
+    """Return the product a [..., R, K, 32, 32] x b [..., K, C, 32, 32] = [..., R, C, 32, 32] by its definition, in
+    numpy (OPS 6.1): inner tiles are added in ascending order. Leading dimensions broadcast."""
     leading = np.broadcast_shapes(a.shape[:-4], b.shape[:-4])
     out = np.zeros((*leading, a.shape[-4], b.shape[-3], EDGE, EDGE), np.float32)
     with np.errstate(all="ignore"):
@@ -113,7 +118,7 @@ def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[
 @lru_cache(maxsize=1024)
 def matmul_blocks(entries: int, t: int, rows: int, cols: int) -> tuple[int, int]:
     """Return the number of items of `matmul_tiles`, and the columns of each: at most COLUMNS, and so few that there are
-    PARTS items where the result is large enough."""
+    PARTS items where the result is large enough. `entries` is the number of inputs w."""
     groups = entries * t * -(-rows // GROUP)
     columns = min(COLUMNS, -(-cols // -(-PARTS // groups)))
     return groups * -(-cols // columns), columns
@@ -121,16 +126,19 @@ def matmul_blocks(entries: int, t: int, rows: int, cols: int) -> tuple[int, int]
 
 @helper
 def _tile_or_pad(tiles: NDArray[np.float32], entry: int, at: int, pad: Any) -> Any:
-    """Return tile number `at` of an entry, by `tile_at`; where that is negative, the tile `pad`."""
+    """Return tile `at` of an entry, as `tile_at` does; where `at` is negative, `pad`, a tile."""
     if at < 0:
         return pad
     return tile_at(tiles, entry, at)
 
 
 @helper
-def _right_tile(b: NDArray[np.float32], entry: int, at: int, pad: np.float32, transposed: bool, panel: Any) -> Any:
-    """Return tile number `at` of `b` as the dense product reads it, transposed if need be, and at the beginning of a
-    cache line; `panel` where it has to be made."""
+def _readable_right_tile(
+    b: NDArray[np.float32], entry: int, at: int, pad: np.float32, transposed: bool, panel: Any
+) -> Any:
+    """Return tile `at` of `b` as the dense product reads it, transposed if asked and beginning at a cache line: the
+    tile itself, or `panel`, a working tile that is filled where it has to be made. Where `at` is negative, it is full
+    of `pad`."""
     if at < 0:
         fill_tile(panel, pad)
         return panel
@@ -146,8 +154,8 @@ def _right_tile(b: NDArray[np.float32], entry: int, at: int, pad: np.float32, tr
 
 @helper
 def _add_term(target: Any, accumulator: Any, entry: int, place: int, ending: Ending, panel: Any) -> None:
-    """Write the sum of the accumulator and tile number `place` of the term to the target; `panel` is memory to work
-    in."""
+    """Write the sum of the accumulator and tile number `place` of the term to the target, in the order and way that
+    `ending.how` says; `panel` is a working tile, and is overwritten for a pad."""
     how, term, term_index, term_pad, _, _ = ending
     at = term_index[place]
     other = panel
@@ -174,11 +182,12 @@ def matmul_tiles(
     extent: Extent,
     ending: Ending,
 ) -> None:
-    """Compute out = a x b for each of t slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles,
-    then the steps of `ending`.
+    """Compute out = a x b for each of t slices of each entry w: +0, then the terms of OPS 6.1 for ascending inner
+    tiles, then the steps of `ending`.
 
     out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
-    Items: blocks of GROUP rows and `columns` columns, those of one group of rows after each other (`matmul_blocks`).
+    Items start to stop - 1 are computed: blocks of GROUP rows and `columns` columns, those of one group of rows after
+    each other, as `matmul_blocks` counts them.
     """
     a_index, a_pad, b_index, b_pad, b_transposed = reading
     t, rows, inner, cols, columns = extent
@@ -215,7 +224,7 @@ def matmul_tiles(
                         copy_tile(tile_at(work, 0, ACCUMULATORS + g), tile_at(out, entry, (row + g) * cols + col))
                 for k in range(begin, end):
                     at = b_index[first_b + k * cols + col]
-                    right = _right_tile(b, b_entry, at, b_pad, b_transposed, panel)
+                    right = _readable_right_tile(b, b_entry, at, b_pad, b_transposed, panel)
                     no_right = is_zero(right)
                     following = first_b + begin * cols + col + 1
                     if k + 1 < end:
@@ -244,11 +253,8 @@ def matmul_tiles(
 
 @kernel
 def count_beyond(start: int, stop: int, tiles: Tensor, limit: np.float32, counts: NDArray[np.int64]) -> None:
-    """Count in counts[w*n] the elements of each tile of float32[w, n, 1024] that exceed `limit` in magnitude. NaN is
-    not counted.
-
-    Items: the w*n tiles.
-    """
+    """Write to counts[w * n] how many elements of each tile of float32[w, n, 1024] exceed `limit` in magnitude, for the
+    tiles start to stop - 1. NaN is not counted."""
     per_entry = tiles.shape[1]
     for index in claim_items(start, stop):
         count = 0
@@ -267,7 +273,8 @@ MOST_SUM = (1 << 31) - 1
 def integer_product(rows: NDArray[np.int16], columns: NDArray[np.int16], sums: NDArray[np.int32]) -> None:
     """Compute `sums[p, k]` = sum over j of `rows[p, j]` * `columns[k, j]`, with shapes [P, J], [K, J], [P, K].
 
-    Every step is cut to 32 bits. This changes no sum within `MOST_SUM`, and lets the machine multiply pairs of 16 bits.
+    Every step is cut to 32 bits, so sums must not exceed MOST_SUM in magnitude. This changes no sum within it, and lets
+    the machine multiply pairs of 16 bits.
     """
     for p in range(rows.shape[0]):
         for k in range(columns.shape[0]):

@@ -18,11 +18,12 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import Operand, Tensor, entry
 
 
 class Weights(NamedTuple):
-    """Weight tiles float32[w or 1, tiles, 1024], and where they are not zero. Tiles are counted over all w, n of them.
+    """Weight tiles float32[w or 1, tiles, 1024] of an identity matmul, and where they are not zero. Tile n is counted
+    over all w.
 
-    `nonzero`: the ascending flat positions of elements that are not zero, those of tile n at begin[n]..begin[n + 1].
-    `single`: tiles with at most one such element in each row; these stand in row i of tile n at columns[n, i], with the
-    value factors[n, i] (a row without one: factor 0).
+    `nonzero`: the flat positions in `tiles` of the elements that are not zero, ascending; those of tile n are number
+    begin[n] to begin[n + 1] - 1. `single`: whether a tile has at most one such element in each row. The element of row
+    i of such a tile n is factors[n, i] in column columns[n, i]; a row without one has factor 0.
     """
 
     tiles: Tensor
@@ -34,7 +35,7 @@ class Weights(NamedTuple):
 
     @staticmethod
     def of(tiles: Tensor) -> "Weights":
-        """Return the form of weight tiles float32[w or 1, tiles, 1024] that the kernel reads."""
+        """Return weight tiles float32[w or 1, tiles, 1024] with the positions of their elements that are not zero."""
         count = tiles.shape[0] * tiles.shape[1]
         begin = np.zeros(count + 1, np.int64)
         count_nonzero(tiles, begin[1:])
@@ -48,9 +49,9 @@ class Weights(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """All tile products of one entry, ordered by result row: those of row r in column group g are number begin[g, r] to
-    begin[g, r + 1] in `weight` (tile of the operand that is read) and `act_row` (row of tiles in acts).
-    begin: [groups, t * R + 1]."""
+    """All tile products of one entry, ordered by result row: those of the result tiles in row r of column group g are
+    number begin[g, r] to begin[g, r + 1] - 1. Product n is weight tile weight[n] x the tile in row act_row[n] and the
+    result's column of the activations. begin: int64[groups, t * R + 1]."""
 
     begin: NDArray[np.int64]
     weight: NDArray[np.int64]
@@ -59,7 +60,7 @@ class Terms(NamedTuple):
 
 @kernel
 def count_nonzero(tiles: Tensor, counts: NDArray[np.int64]) -> None:
-    """Count the elements of each tile of float32[w, n, 1024] that are not zero."""
+    """Write to `counts`, int64[w * n], how many elements of each tile of float32[w, n, 1024] are not zero."""
     for tile in range(counts.size):
         elements = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
         count = np.int32(0)
@@ -77,7 +78,8 @@ def find_nonzero(
     columns: NDArray[np.int64],
     factors: NDArray[np.float32],
 ) -> None:
-    """Fill the fields `nonzero`, `single`, `columns` and `factors` of `Weights` from its tiles and `begin`."""
+    """Fill the fields `nonzero`, `single`, `columns` and `factors` of `Weights` from its tiles and `begin`; `columns`
+    and `factors` are zeros on entry."""
     for tile in range(single.size):
         single[tile] = True
         at = begin[tile]
@@ -99,7 +101,7 @@ def find_nonzero(
 
 @kernel
 def same_words(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
-    """Return whether two arrays of one size are equal."""
+    """Return whether two arrays of the same size have equal words."""
     for begin in range(0, a.size, TILE):
         different = np.uint32(0)
         for k in range(begin, min(begin + TILE, a.size)):
@@ -111,7 +113,8 @@ def same_words(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
 
 @kernel
 def mark_finite_tiles(start: int, stop: int, marks: NDArray[np.bool_], tiles: Tensor) -> None:
-    """Set marks[w, n] for each tile of float32[w, n, 1024] without infinity and NaN. Items: the w*n tiles."""
+    """Write to marks[w, n] whether a tile of float32[w, n, 1024] has neither infinity nor NaN, for tiles start to stop
+    - 1, counted over all w."""
     per_entry = tiles.shape[1]
     for index in claim_items(start, stop):
         entry = index // per_entry
@@ -130,11 +133,12 @@ def sparse_tiles(
     products: Terms,
     columns: tuple[int, int],
 ) -> None:
-    """Compute every tile of out float32[w, rows * cols, 1024] as the ordered sum of its tile products. Items: these
-    tiles.
+    """Compute tiles start to stop - 1 of out, float32[w, rows * cols, 1024] counted over all w, each as the sum of its
+    tile products, from +0 and in their order (OPS 6.2).
 
-    acts: the operand of so many tiles a row as `columns` says first; `finite` [w or 1, source tiles] marks its source.
-    columns: tiles in a row; in a column group.
+    acts: the activations, an operand with rows of as many tiles as the result. finite: bool[w or 1, source tiles] marks
+    those of its source that have neither infinity nor NaN, for which zeros of the weights are left out. columns: the
+    tiles in a row; those in a column group.
     """
     (terms, term_weight, term_row) = products
     (cols, group_cols) = columns

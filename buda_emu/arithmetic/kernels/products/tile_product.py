@@ -1,9 +1,9 @@
-"""Products of two tiles: the dense one (OPS 6.1), and those whose product and sum are rounded each on its own, of
-identity matmul and depthwise (OPS 6.2, 6.3).
+"""Products of two tiles: the dense one (OPS 6.1), and those of identity matmul and depthwise, in which each product and
+each sum is rounded on its own (OPS 6.2, 6.3).
 
-The dense product adds a term D to the accumulator. D is built from eight partial sums: lane l sums
-a[i][8q + l] * b[8q + l][j] over q = 0..3 in fused multiply-adds, and D = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) +
-(s3 + s7)). Its function here is the definition, and the name by which kernels call its vector code
+The dense product adds a term D to the accumulator. D is built from eight partial sums: lane l sums a[i][8q + l] * b[8q
++ l][j] over q = 0..3 in fused multiply-adds, and D = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7)).
+`add_dense_product` in numpy is its definition, and the name by which kernels call its vector code
 (`intrinsics/dense_product.py`).
 
 In the others the sum over k of one element starts at +0 and runs upward in k; it is then added to the accumulator once.
@@ -24,9 +24,12 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import EDGE, TILE, Operand, T
 
 @helper
 def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile, skip: bool) -> None:
-    """Compute accumulator += a x b for tiles of 1024, product and sum rounded each; `line` is float32[32] to work in.
-    Eight steps of k at a time keep the sums in registers, in the order of one at a time. `skip`: leave out rows of `a`
-    that are zero, for a finite `b` and an accumulator without -0 (see below)."""
+    """Compute accumulator += a x b for tiles of 1024; each product and each sum is rounded. `line` is float32[32] to
+    work in. `skip`: rows of `a` that are all zeros are left out, which changes no bit for a finite `b` and an
+    accumulator without -0.
+
+    Eight steps of k at a time keep the sums in registers, in the order of one at a time.
+    """
     for i in range(EDGE):
         if skip:
             zero = True
@@ -68,7 +71,8 @@ def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile, skip: bool
 
 @helper
 def add_row_product(accumulator: Tile, columns: NDArray[np.int64], factors: Tile, b: Tile) -> None:
-    """Compute accumulator += a x b, where row i of a holds factors[i] in column columns[i] and zeros."""
+    """Compute accumulator += a x b, where row i of a holds factors[i] in column columns[i] and zeros elsewhere; `b` is
+    finite, the accumulator without -0."""
     for i in range(EDGE):
         factor = factors[i]
         k = columns[i] * EDGE
@@ -80,8 +84,9 @@ def add_row_product(accumulator: Tile, columns: NDArray[np.int64], factors: Tile
 def add_sparse_tile_product(
     accumulator: Tile, positions: NDArray[np.int64], first: int, elements: Tile, b: Tile, line: Tile
 ) -> None:
-    """Compute accumulator += a x b, where a begins at elements[first], and is not zero at the ascending `positions` of
-    `elements`. `line` is float32[32] to work in."""
+    """Compute accumulator += a x b, where a is the tile that begins at elements[first], and `positions` are the
+    ascending places in `elements` of its elements that are not zero; `b` is finite, the accumulator without -0. `line`
+    is float32[32] to work in."""
     n = 0
     count = positions.shape[0]
     while n < count:
@@ -109,11 +114,12 @@ def depthwise_tiles(
     finite: NDArray[np.bool_],
     size: tuple[int, int, int],
 ) -> None:
-    """Compute out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3).
+    """Compute out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3) for the result tiles start
+    to stop - 1, counted over all w.
 
-    out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols], `finite` [w
-    or 1, source tiles] marks its source (`products.sparse.mark_finite_tiles`). `size`: rows, cols, kernel_size. Items:
-    the tiles of `out`, over all w.
+    out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols]. finite:
+    bool[w or 1, source tiles] marks those of in1's source that have neither infinity nor NaN
+    (`products.sparse.mark_finite_tiles`). size: rows, cols, kernel_size.
     """
     rows, cols, kernel_size = size
     tiles = out.shape[1]
@@ -144,10 +150,12 @@ LANES: Final = 8  # of the reference, each of which sums every eighth product (O
 
 
 def dense_product(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return D of one tile product in numpy, the definition: float32[..., 32, 32] each, broadcasting (OPS 6.1)."""
+    """Return D, the term that one tile product adds (OPS 6.1), in numpy: float32[..., 32, 32] each, broadcasting. It is
+    the definition."""
 
     def total(node: Tree) -> NDArray[np.float32]:
-        """Return the sum of a node of LANE_TREE: a lane, or its left half plus its right half."""
+        """Return the sum of a node of LANE_TREE: of one lane, or the sum of its left half plus that of its right
+        half."""
         if isinstance(node, tuple):
             return total(node[0]) + total(node[1])
         lane = np.float32(0)
@@ -160,10 +168,13 @@ def dense_product(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.
 
 
 def add_dense_product(accumulator: Any, a: Any, b: Any, parking: Any, soon: Any, part: int, parts: int) -> None:
-    """Add the tile product D(a, b) of OPS 6.1 (`dense_product`) to the accumulator; all four are tiles of 32 x 32 from
-    `tile_at`, and `parking` is overwritten. `b`, `parking` and `accumulator` should begin at a cache line: vectors that
-    straddle two cost a quarter of the speed. Meanwhile part number `part` of `parts` of the tile `soon` is fetched into
-    the second level of cache."""
+    """Add the tile product D(a, b) of OPS 6.1 (`dense_product`) to the accumulator. These three, `parking` and `soon`
+    are tiles from `tile_at`; `parking` is memory to work in and overwritten.
+
+    For speed: `b`, `parking` and `accumulator` should begin at a cache line, as vectors that straddle two cost a
+    quarter of the speed, and part number `part` of `parts` of the tile `soon` is fetched into the second level of cache
+    meanwhile.
+    """
     del parking, soon, part, parts  # matters of speed
     square = (EDGE, EDGE)
     accumulator += dense_product(a.reshape(square), b.reshape(square)).reshape(TILE)

@@ -1,13 +1,14 @@
-"""The products of an identity matmul, whose sparse tiles have no more than one element in a line that is not zero.
+"""The products of an identity matmul whose sparse tiles have at most one element in each row that is not zero.
 
-Such a line picks a line of the other operand. Of its groups of products all but one are zero, and change no word of Dst
-(DEVICE_NUMERICS 2.2); that one has a single product, which nothing is aligned to. So one accumulation for each phase is
-all that is left of a tile's line: that of ELWMUL. In a 16-bit Dst it is vector code in singles (`eltwise_by_singles`),
-while exponents keep away from the ends of their range; a tile whose numbers do not, and a 32-bit Dst, take integers.
+Such a row picks one row of the other operand, its *line*. Of its groups of products all but one are zero, and change no
+word of Dst (DEVICE_NUMERICS 2.2); the remaining group has a single product, so nothing is aligned to it. All that is
+left of a row is one accumulation for each phase, that of ELWMUL (2.4). In a 16-bit Dst it is vector code in singles
+(`elementwise.multiply_words`), while exponents keep away from the ends of their range; other tiles, and a 32-bit Dst,
+are computed in integers.
 
-What the first term leaves in an empty Dst is known where its elements are powers of two, as those of pickers are: they
-have the parts 64 and 0, so the phases add up the parts of the datum that SrcA gives them, which follow each other in
-one significand. Nothing is rounded, exponents are added, and from 255 on (8 bits) an infinity is all that is left.
+The product of the first term with an empty Dst is known where its elements are powers of two, as those of pickers are:
+they have the parts 64 and 0 (2.1), so the phases add up the parts of the datum that SrcA gives them, which follow each
+other in one significand. Nothing is rounded, exponents are added, and from 255 on (8 bits) the result is an infinity.
 """
 
 from typing import Final, NamedTuple
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.primitives import part_of
-from buda_emu.arithmetic.kernels.tensix.conversions import add_bf16_tile, spread_groups
 from buda_emu.arithmetic.kernels.tensix.elementwise import LANES, LIFT, multiply_words, take_special
+from buda_emu.arithmetic.kernels.tensix.pack import add_bf16_tile
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     PHASES,
     accumulate_narrow,
@@ -35,6 +36,7 @@ from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     range_of,
 )
 from buda_emu.arithmetic.kernels.tensix.products.spills import spill_any
+from buda_emu.arithmetic.kernels.tensix.unpack import spread_groups
 from buda_emu.arithmetic.kernels.tensix.words import (
     BF16,
     EDGE,
@@ -60,10 +62,10 @@ HALVES: Final = 1
 WORDS: Final = 2
 
 ROOM: Final = 8 * TILE  # seven tiles, from a cache line on
-LEAST: Final = 24  # exponents of a first term, with room below for the later phases
-MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
-LEAST_FP16: Final = 6  # the same two for fp16, whose exponents have 5 bits
-MOST_FP16: Final = 31  # their largest
+LEAST: Final = 24  # the least exponent of a first term's product, with room below for the later phases
+MOST: Final = 260  # the greatest, at which the parts of a later phase are still no larger than an infinity
+LEAST_FP16: Final = 6  # the least one for fp16, whose exponents have 5 bits
+MOST_FP16: Final = 31  # the greatest one, the largest exponent that fp16 has
 BIAS: Final = 127  # of exponents of singles
 DOWN: Final = -96
 FAR: Final = 200
@@ -76,11 +78,12 @@ BOTH_PARTS: Final = 0x7FC000
 
 
 class Picks(NamedTuple):
-    """The work of the terms of an encoding (`ops.sparse.Terms`): begin[group, row] to begin[group, row + 1] are those
-    of a result tile, each the product of the source tile `weight` and a tile of row `act_row`; `ends`: the tile is
-    spilled.
+    """The terms of an identity matmul. Those of row r of the result's tiles (counted over all t) in column group g are
+    number begin[g, r] to begin[g, r + 1] - 1. Term n adds weight tile weight[n] x the tile in row act_row[n] and the
+    result's column of the source; where ends[n] is set, Dst is spilled after it.
 
-    Elements of weight tile n that are not zero are number begin_of[n]..begin_of[n + 1] of `line`, `column`, `word`.
+    The elements of weight tile n that are not zero are number begin_of[n] to begin_of[n + 1] - 1 of `line` (the row in
+    the tile), `column` and `word` (the Src word).
     """
 
     begin: NDArray[np.int64]
@@ -94,9 +97,9 @@ class Picks(NamedTuple):
 
 
 class Codes(NamedTuple):
-    """Tiles as they lie in L1 [w or 1, tiles, 1024], in one of these arrays, the others being empty: BLOCKS with their
-    exponents [w, tiles, 64] and `align`, by how much a code is shifted to fill 8 bits; HALVES; WORDS of 32 bits, of
-    which a register holds the bits `mask`."""
+    """Tiles as they lie in L1 [w or 1, tiles, 1024], in one of these arrays by `kind`, the other arrays being empty.
+    BLOCKS: codes of a block format in `bytes`, with `exponents` [w or 1, tiles, 64]; shifted left by `align`, a code
+    fills 8 bits. HALVES: datums of 16 bits. WORDS: datums of 32 bits, of which a register holds the bits `mask`."""
 
     kind: int
     bytes: NDArray[np.uint8]
@@ -108,8 +111,8 @@ class Codes(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A source that lines are picked from: its `places`, `pad` and `transposed` are those of a
-    `products.product.Source`."""
+    """The operand that lines are picked from: its tiles as stored; `places`, the stored tile of each tile after TMs,
+    negative for a tile full of the word `pad`; and whether each tile is `transposed` first."""
 
     codes: Codes
     places: Index
@@ -118,8 +121,9 @@ class Reading(NamedTuple):
 
 
 class Picking(NamedTuple):
-    """The settings of picking lines: the result has rows of `cols` tiles in groups of `group_cols`; bit p of `phases`
-    is set where phase p runs; `spill`: the conversion of a tile between two strips."""
+    """The settings of picking lines. The result has rows of `cols` tiles, in groups of `group_cols` columns that have
+    the same terms; bit p of `phases` is set where fidelity phase p runs; `spill` is the conversion of a tile between
+    two strips of inner tiles, a code of `products.spills`."""
 
     cols: int
     group_cols: int
@@ -139,13 +143,16 @@ def pick_tiles(
     in_l1: NDArray[np.uint16],
     memory: NDArray[np.int32],
 ) -> None:
-    """Add to dst uint32[stop - start, 1024], Dst images of the setting's mode that are full of zeros, the products of
-    tiles start..stop of the result, counted over all entries.
+    """Compute tiles start to stop - 1 of the result of an identity matmul, counted over all entries w, as sums of
+    picked lines.
 
-    Not for operands of family A in a 32-bit Dst: there zeros have exponents. `in_l1`, uint16[stop - start, 1024] or
-    empty: where a bf16 Dst is packed after each strip, and added up as Float16_b; then dst is not looked at, and may
-    have any length. `memory`: ROOM words to work in; slices of an array of the kernel's own would be reference-counted,
-    which takes longer than the work on them.
+    dst: uint32[stop - start, 1024], Dst images of the setting's mode, full of zeros; the products are added to them.
+    in_l1: uint16[stop - start, 1024], or empty. If it is not empty, a bf16 Dst is packed as Float16_b after each strip
+    and added up there, as the packer accumulates in L1 (DEVICE_NUMERICS 4.6); dst then needs one tile, and is left
+    alone. memory: int32[ROOM] to work in; slices of an array of the kernel's own would be reference-counted, which
+    takes longer than the work on them.
+
+    Not for operands of family A in a 32-bit Dst: there products with zeros have exponents (2.1).
     """
     codes, index, pad, transposed = source
     cols, group_cols, phases, setting, spill = picking
@@ -188,18 +195,18 @@ def pick_tiles(
             end = int(picks.begin_of[weight + 1])
             if begin < end:
                 at = int(index[picks.act_row[term] * cols + column])
-                _fetch(source_tile, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
+                _fetch_source_tile(source_tile, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
                 if empty and _try_first_term(word, source_tile, lines, picks, (begin, end), transposed, picking):
                     begin = end
                 elif end < begin + EDGE:
                     clear_words(lines)
                 for number in range(begin, end):
                     to = EDGE * picks.line[number]
-                    _pick_line(part_of(lines, to, EDGE), source_tile, picks.column[number], transposed)
+                    _copy_picked_line(part_of(lines, to, EDGE), source_tile, picks.column[number], transposed)
                     _fill_line(part_of(factor, to, EDGE), picks.word[number])
                 empty = False
                 if begin < end and singles:
-                    singles, moved = _add_in_singles(word, lines, factor, phases, mode, moved, before, special)
+                    singles, moved = _add_term_in_singles(word, lines, factor, phases, mode, moved, before, special)
                     if singles:
                         begin = end
                     elif moved:
@@ -207,17 +214,19 @@ def pick_tiles(
                         moved = 0
                 for phase in range(PHASES):
                     if begin < end and phases >> phase & 1:
-                        _multiply(part, exponents, lines, factor, phase, exponent_bias(mode, exponent_bits, phase))
-                        _add(word, part, exponents, mode, blackhole)
+                        _multiply_by_phase(
+                            part, exponents, lines, factor, phase, exponent_bias(mode, exponent_bits, phase)
+                        )
+                        _accumulate_products(word, part, exponents, mode, blackhole)
             if moved and (picks.ends[term] or term + 1 == last):
                 move_words(word, -moved)
                 moved = 0
             if sums and (picks.ends[term] or term + 1 == last):
                 if has_sum:
-                    _pack_halves(packed, word)
+                    _pack_as_float16_b(packed, word)
                     add_bf16_tile(in_l1[result_index - start], packed)
                 else:
-                    _pack_halves(in_l1[result_index - start], word)
+                    _pack_as_float16_b(in_l1[result_index - start], word)
                 has_sum = True
                 empty = True
                 singles = narrow
@@ -239,8 +248,13 @@ def _try_first_term(
     transposed: bool,
     picking: Picking,
 ) -> bool:
-    """Write what all phases of the first term leave in the words, which are zeros, and return True, if all its numbers
-    allow a single product; else return False with the words zeros. `room` is memory to work in."""
+    """Write to `word`, full of zeros, the sum over all phases of a result tile's first term, and return True. Return
+    False, with `word` full of zeros again, unless the term's weights are powers of two and the products' exponents lie
+    between LEAST and MOST (LEAST_FP16 and MOST_FP16), so that this takes a single multiplication.
+
+    `elements`: the first of the weight tile's elements in `picks`, and one past the last. `room`: int32[1024] to work
+    in.
+    """
     (begin, end) = elements
     (mode, exponent_bits, _) = picking.setting
     keep = i32(FIRST_PART)
@@ -267,7 +281,7 @@ def _try_first_term(
         flip = i32(factor & i32(NEGATIVE_SIGN))
         line = picked
         if transposed:
-            _pick_line(line, source_tile, place, transposed)
+            _copy_picked_line(line, source_tile, place, transposed)
         else:
             line = part_of(source_tile, EDGE * place, EDGE)
         _scale_line(
@@ -286,14 +300,16 @@ def _try_first_term(
 
 @helper
 def _fill_line(out: Lanes, element: np.int32) -> None:
-    """Write the element to a whole row of a tile."""
+    """Write the element to all 32 places of `out`, a row of a tile."""
     for n in range(EDGE):
         out[n] = element
 
 
 @helper
-def _multiply(part: Lanes, exponents: Lanes, lines: Lanes, factor: Lanes, phase: int, bias: np.int32) -> None:
-    """Write the products of one phase and their exponents, 0 for products with a zero."""
+def _multiply_by_phase(part: Lanes, exponents: Lanes, lines: Lanes, factor: Lanes, phase: int, bias: np.int32) -> None:
+    """Write to `part` the products of the words of `lines` (SrcA) and `factor` (SrcB) in one phase, element by element,
+    and to `exponents` their exponents with the phase's `bias` added, 0 for products with a zero in SrcA; int32[1024]
+    each."""
     for n in range(TILE):
         part[n] = i32(srca_part(lines[n], phase) * srcb_part(factor[n], phase))
         exponent = i32(i32(lines[n] >> i32(23)) & i32(255))
@@ -302,8 +318,8 @@ def _multiply(part: Lanes, exponents: Lanes, lines: Lanes, factor: Lanes, phase:
 
 
 @helper
-def _pick_line(out: Lanes, source_tile: Lanes, place: int, transposed: bool) -> None:
-    """Copy row `place` of a tile, or of a `transposed` one its column."""
+def _copy_picked_line(out: Lanes, source_tile: Lanes, place: int, transposed: bool) -> None:
+    """Write to `out`, int32[32], row `place` of the source tile, or column `place` if the operand is `transposed`."""
     if transposed:
         column = part_of(source_tile, place, TILE - place)
         for n in range(EDGE):
@@ -325,8 +341,9 @@ def _scale_line(
     keep: np.int32,
     lowest: np.int32,
 ) -> None:
-    """Write a line multiplied by a power of two: `exponent_change` is added to exponents, whose range goes into `least`
-    and `greatest`. `flip` changes signs, `keep` masks the fraction; a zero counts as `lowest` in the range."""
+    """Write to `out` a line of 32 words multiplied by a power of two: `exponent_change` is added to the exponents,
+    `flip` is XORed to the signs, `keep` masks the fractions; exponents from 255 on give an infinity. By column, `least`
+    and `greatest` are updated with the new exponents; a zero counts as `lowest` in `least`."""
     for n in range(EDGE):
         element = line[n]
         field = i32(i32(element >> i32(23)) & i32(255))
@@ -346,9 +363,11 @@ SUITS_SINGLES: Final = 2
 
 
 @helper
-def _move_down(word: Lanes, lines: Lanes, factor: Lanes, moved: int) -> tuple[int, int]:
-    """Move the exponents of the words and lines of a bf16 Dst down where singles could not hold their products. Return
-    whether the term suits singles, and `moved` as it is afterwards."""
+def _move_exponents_down(word: Lanes, lines: Lanes, factor: Lanes, moved: int) -> tuple[int, int]:
+    """Add DOWN to the exponents of the words of a bf16 Dst and of the picked lines, where singles could not hold their
+    products otherwise. Return whether the term suits singles (SUITS_SINGLES, UNSUITABLE, or ADDS_NOTHING where it is
+    all zeros), and what is added to the words' exponents now. `moved`: what was added to them before, 0 or DOWN. Lines
+    are only changed if the term suits."""
     lines_least, lines_greatest = range_of(lines, 0)
     _, factor_greatest = range_of(factor, 0)
     if lines_greatest == 0 or factor_greatest == 0:
@@ -367,14 +386,16 @@ def _move_down(word: Lanes, lines: Lanes, factor: Lanes, moved: int) -> tuple[in
 
 
 @helper
-def _add_in_singles(
+def _add_term_in_singles(
     word: Lanes, lines: Lanes, factor: Lanes, phases: int, mode: int, moved: int, before: Lanes, special: Lanes
 ) -> tuple[bool, int]:
-    """Add all phases of a term; return whether its numbers suit singles, else the words are as they were, and `moved`
-    as it is afterwards: by how much exponents of the words are greater."""
+    """Add all phases of a term to the words of a 16-bit Dst, in singles. Return whether its numbers suit singles, and
+    what is added to the words' exponents now, 0 or DOWN (`moved`: what was before). If they do not suit, the words have
+    their old values but for that shift. `before`, int32[1024], is memory to work in; `special`, int32[LANES], is all
+    zero before and after."""
     lift = 0
     if mode == BF16:
-        suits, moved = _move_down(word, lines, factor, moved)
+        suits, moved = _move_exponents_down(word, lines, factor, moved)
         if suits != SUITS_SINGLES:
             return suits == ADDS_NOTHING, moved
     else:
@@ -399,8 +420,9 @@ def _add_in_singles(
 
 
 @helper
-def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
-    """Pack a bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
+def _pack_as_float16_b(out: NDArray[np.uint16], word: Lanes) -> None:
+    """Write the words of a bf16 Dst to `out`, uint16[1024], as the packer stores Float16_b: no NaN, and +0 for exponent
+    0 (DEVICE_NUMERICS 4.2)."""
     for n in range(TILE):
         exponent = i32(word[n] & i32(INFINITY))
         clipped = clip_infinity(word[n])
@@ -408,8 +430,9 @@ def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
 
 
 @helper
-def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool) -> None:
-    """Add single products to the words of a tile: `value` in units of their `exponent`, 0 where there is none."""
+def _accumulate_products(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool) -> None:
+    """Add single products to the words of a tile: `value` in units of 2^-10 of 2^`exponent` (int32[1024] each); a
+    product with exponent 0 adds nothing."""
     none = i32(0)
     if mode == FP32:
         for n in range(TILE):
@@ -422,8 +445,9 @@ def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool)
 
 
 @helper
-def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, exponent_bits: int) -> None:
-    """Copy the register words of tile `at` of an entry, full of `pad` where `at` is negative."""
+def _fetch_source_tile(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, exponent_bits: int) -> None:
+    """Write to `out` the register words, int32[1024], of stored tile `at` of an entry; where `at` is negative, all are
+    `pad`."""
     if at < 0:
         for n in range(TILE):
             out[n] = i32(pad)

@@ -1,8 +1,9 @@
 """Tiles of register words and of Dst images as the kernels take them (`buda_emu.arithmetic.tensix.registers`), and
 tiles as rows of 1024 datums.
 
-Words and images are uint32[n, 1024], a tile in natural order of rows and columns in each row of the array. Inside a
-kernel they are looked at as int32.
+Words and images are uint32[n, 1024]: each row of the array is a tile, its elements row by row. A kernel views them as
+int32. A *word* has the layout of a single, whatever Dst holds; an *image* has the datums as Dst stores them, in the low
+bits.
 """
 
 from math import prod
@@ -19,8 +20,8 @@ from buda_emu.support.errors import InternalError
 
 Tiles: TypeAlias = NDArray[np.uint32]
 Tensor: TypeAlias = NDArray[np.uint32]
-"""uint32[w, n, 1024]; an operand may have one entry for every w. What `fetch_words` reads may be uint32[w, n, 512]: the
-upper halves of words whose lower ones are 0, as Float16_b lies in memory."""
+"""uint32[w or 1, n, 1024] (1: the same entry for every w). What `fetch_words` reads may also be uint32[w or 1, n, 512]:
+the upper halves of words whose lower ones are 0, as Float16_b lies in memory."""
 Index: TypeAlias = NDArray[np.int32]
 Lanes: TypeAlias = NDArray[np.int32]
 
@@ -43,8 +44,8 @@ i32: Final = np.int32
 
 
 class Setting(NamedTuple):
-    """The settings of the matrix unit for floats: a Dst of `mode`; exponents of 5 bits for operands of family A, 8 for
-    B."""
+    """The settings of the matrix unit for floats: Dst holds data of `mode` (BF16, FP16 or FP32); `exponent_bits` are 5
+    for operands of family A, 8 for B; `blackhole` selects that chip's arithmetic instead of Wormhole's."""
 
     mode: int
     exponent_bits: int
@@ -53,7 +54,8 @@ class Setting(NamedTuple):
 
 @helper
 def zero_if(condition: bool | np.bool_, word: np.int32) -> np.int32:
-    """Return 0 where the condition holds, else the word: a choice between two values, which becomes vector code."""
+    """Return 0 if the condition holds, else the word. It chooses between two values without a branch, so that a loop
+    over it becomes vector code."""
     if condition:
         word = i32(0)
     return word
@@ -61,7 +63,8 @@ def zero_if(condition: bool | np.bool_, word: np.int32) -> np.int32:
 
 @helper
 def clip_infinity(word: np.int32) -> np.int32:
-    """Return a word of a single, without its fraction where its exponent is that of infinities."""
+    """Return the bits of a single; with exponent field 255 (infinity, NaN) its fraction is cleared, which makes an
+    infinity."""
     if i32(word & i32(INFINITY)) == i32(INFINITY):
         word = i32(word & i32(NEGATIVE_SIGN | INFINITY))
     return word
@@ -69,7 +72,8 @@ def clip_infinity(word: np.int32) -> np.int32:
 
 @helper
 def flush(word: Any) -> Any:
-    """Return a word of a single, np.uint32, with a denormal replaced by a zero of its sign."""
+    """Return the bits of a single, np.uint32; with exponent field 0 (zero, denormal) it becomes a zero of the same
+    sign."""
     if np.uint32(word & np.uint32(INFINITY)) == np.uint32(0):
         return np.uint32(word & np.uint32(SIGN))
     return np.uint32(word)
@@ -77,7 +81,8 @@ def flush(word: Any) -> Any:
 
 @helper
 def load_word(datum: np.int32, mode: int) -> np.int32:
-    """Return the word of a datum of a Dst image of this mode."""
+    """Return the word of a datum of Dst, which holds data of `mode`: bf16 moves up by 16 bits, fp16 keeps its 5-bit
+    exponent in the low bits of the 8-bit field, fp32 is unchanged."""
     if mode == BF16:
         return i32(datum << i32(16))
     if mode == FP16:
@@ -87,7 +92,8 @@ def load_word(datum: np.int32, mode: int) -> np.int32:
 
 @helper
 def store_word(word: np.int32, mode: int) -> np.int32:
-    """Return the datum of a Dst image of this mode that takes a word."""
+    """Return the datum of Dst for a word, the inverse of `load_word`; bits that data of `mode` do not have are
+    dropped."""
     if mode == BF16:
         return i32(i32(word >> i32(16)) & i32(0xFFFF))
     if mode == FP16:
@@ -97,28 +103,29 @@ def store_word(word: np.int32, mode: int) -> np.int32:
 
 @helper
 def clear_words(words: Lanes) -> None:
-    """Write zeros to a tile's words."""
+    """Write zeros to a tile's words, int32[1024]."""
     for n in range(TILE):
         words[n] = i32(0)
 
 
 @helper
 def load_words(words: Lanes, image: Lanes, mode: int) -> None:
-    """Write the words of a tile's Dst image."""
+    """Write to `words`, int32[1024], the words of a tile's Dst image."""
     for n in range(TILE):
         words[n] = load_word(image[n], mode)
 
 
 @helper
 def store_words(image: Lanes, words: Lanes, mode: int) -> None:
-    """Write the Dst image that takes a tile's words."""
+    """Write to `image`, int32[1024], the Dst image of a tile's words."""
     for n in range(TILE):
         image[n] = store_word(words[n], mode)
 
 
 @helper
 def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> None:
-    """Copy tile `at` of an entry of a tensor, or fill a tile with `pad` where `at` is negative."""
+    """Write to `out`, int32[1024], the words of tile `at` of entry `entry` of a tensor, transposed if asked; where `at`
+    is negative, all are `pad`."""
     if at < 0:
         for n in range(TILE):
             out[n] = i32(pad)
@@ -145,7 +152,8 @@ def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32,
 
 @helper
 def words_at(room: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> Lanes:
-    """Return tile `at` of an entry in its own memory, or in `room` where it has to be made."""
+    """Return the words of tile `at` of entry `entry` of a tensor: a view of the tensor, or `room`, int32[1024], which
+    is filled where the tile is a pad, transposed or stored as halves."""
     if at < 0 or transposed or source.shape[2] < TILE:
         fetch_words(room, source, entry, at, pad, transposed)
         return room
@@ -156,13 +164,13 @@ T = TypeVar("T", bound=np.generic)
 
 
 def as_rows(tiles: NDArray[T]) -> NDArray[T]:
-    """Return [n, 32, 32] datums as [n, 1024], or [n, 32, 2] exponents as [n, 64]: the same memory. Raises InternalError
-    for what is not C-contiguous: results that are written to a copy would be lost."""
+    """Return datums [n, 32, 32] as [n, 1024], or exponents [n, 32, 2] as [n, 64], in the same memory. Raises
+    InternalError for an array that is not C-contiguous, since results written to a copy of it would be lost."""
     if not tiles.flags.c_contiguous:
         raise InternalError(f"an image of {tiles.shape} is not C-contiguous")
     return tiles.reshape(len(tiles), prod(tiles.shape[1:]))
 
 
-def none(kind: type[Any]) -> NDArray[Any]:
-    """Return an image of no tiles, for a parameter that a call does not use."""
+def no_tiles(kind: type[Any]) -> NDArray[Any]:
+    """Return an array [0, 1024] of that type, for a parameter of a kernel that a call does not use."""
     return np.empty((0, TILE), dtype=kind)

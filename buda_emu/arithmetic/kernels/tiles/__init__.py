@@ -1,1 +1,1 @@
-"""Whole tiles: read through their tile maps, moved, rounded to a format, reduced, computed element by element."""
+"""Whole tiles: read through their TMs, moved, rounded to a format, reduced, computed element by element."""

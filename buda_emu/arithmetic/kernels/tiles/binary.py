@@ -40,7 +40,8 @@ def multiply(a: np.float32, b: np.float32) -> np.float32:
 
 @helper
 def combine(code: int, out: Tile, a: Tile, b: Tile, zero_point: np.float32) -> None:
-    """Compute out = a OP b for the 1024 elements of one tile."""
+    """Compute out = a OP b for the 1024 elements of one tile; `code` names the operation, `zero_point` is that of the
+    quantizations (SCALE_SHIFT, SHIFT_SCALE)."""
     if code == ADD:
         for k in range(TILE):
             out[k] = a[k] + b[k]
@@ -72,10 +73,11 @@ def binary_tiles(
     dims: tuple[int, int],
     relu: tuple[int, np.float32],
 ) -> None:
-    """Compute out[w, n, 1024] = a OP b, blanked outside `dims`, rows and columns, then `relu_tile`. Items: the w*n
-    tiles.
+    """Compute out = a OP b, multiplied by 0 outside `dims` (rows, columns of a tile), then relu, for tiles start to
+    stop - 1 of out, float32[w, n, 1024], counted over all w.
 
-    `operation`: its code and zero point; `relu`: its code and threshold.
+    `operation`: its code and zero point; `relu`: the code and threshold of `relu_tile`. `a` may be read from `out`
+    itself, tile by tile.
     """
     (code, zero_point) = operation
     (height, width) = dims

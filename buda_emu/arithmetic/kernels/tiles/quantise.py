@@ -1,7 +1,8 @@
-"""Quantisation of tiles in place, bit for bit what `buda_emu.arithmetic.formats.quantise` defines (FORMATS 3 and 4).
+"""Quantisation of tiles in place, to the bits that `buda_emu.arithmetic.formats.quantise` defines (FORMATS 3 and 4).
 
-Integer arithmetic on the bit patterns; infinities, NaN payloads and denormals come out as the definition says on every
-machine. One kernel for each kind of format, so that a run compiles only the kinds it meets.
+It is integer arithmetic on the bit patterns; infinities, NaN payloads and denormals come out as the definition says on
+every machine. There is one kernel for each kind of format, so that a run compiles only the kinds it meets. Each works
+on tiles start to stop - 1 of float32[n, 1024], in place.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +28,9 @@ _I: Final = np.int32
 
 
 def quantisers(format_name: str, truncate: bool) -> Sequence["Quantiser"]:
-    """Return the kernels that quantise to a format, to be run in that order, and what each takes after (start, stop,
-    tiles). `truncate`: cut the magnitudes of block formats, as conversions inside a graph do, instead of rounding them,
-    as a host push does (FORMATS 4). RawUInt* keep the low bits of the words. Raises UnsupportedError for an unknown
-    format."""
+    """Return the kernels that quantise to a format, to be run in that order, each with what it takes after (start,
+    stop, tiles). `truncate`: cut the magnitudes of block formats, as conversions inside a graph do, instead of rounding
+    them, as a host push does (FORMATS 4). Raises UnsupportedError for an unknown format."""
     block = _BLOCKS.get(format_name)
     if block is not None:
         return ((quantise_blocks, (*block, truncate)),)
@@ -41,7 +41,8 @@ def quantisers(format_name: str, truncate: bool) -> Sequence["Quantiser"]:
 
 @kernel
 def mask_bits(start: int, stop: int, tiles: Tiles, mask: int) -> None:
-    """Keep the bits of `mask` of every word: Float16_b, Tf32, RawUInt* (FORMATS 3.2, 3.3, 3.9)."""
+    """Keep of every word in tiles start to stop - 1 only the bits `mask`: truncation to Float16_b or Tf32, the low bits
+    for RawUInt* (FORMATS 3.2, 3.3, 3.9)."""
     words = tiles.view(np.uint32)
     word_mask = np.uint32(mask)
     for index in claim_items(start, stop):
@@ -51,7 +52,9 @@ def mask_bits(start: int, stop: int, tiles: Tiles, mask: int) -> None:
 
 @kernel
 def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: int) -> None:
-    """Quantise to formats with a 5-bit exponent and no infinities: Float16, Lf8 (FORMATS 3.4, 3.5)."""
+    """Truncate tiles start to stop - 1, in place, to a format with a 5-bit exponent, no infinities and `fraction_bits`:
+    Float16, Lf8 (FORMATS 3.4, 3.5). Magnitudes below 2^-14 become signed zeros, those from 2^17 on the largest
+    number."""
     words = tiles.view(np.uint32)
     smallest = (127 - 14) << 23
     beyond = (127 + 17) << 23
@@ -71,8 +74,8 @@ def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: in
 
 @kernel
 def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
-    """Replace Lf8 values by the Fp8_e4m3 values of the same bytes; such tiles are written by the Lf8 packer (FORMATS
-    3.6)."""
+    """Replace Lf8 values in tiles start to stop - 1 by the Fp8_e4m3 values of the same bytes, since a tile of Fp8_e4m3
+    is written by the packer of Lf8 (FORMATS 3.6)."""
     words = tiles.view(np.uint32)
     for index in claim_items(start, stop):
         for k in range(_TILE):
@@ -89,7 +92,8 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
 
 @kernel
 def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
-    """Round to integers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
+    """Round tiles start to stop - 1, in place, to integers within low..high, ties away from zero; NaN and -0 become 0:
+    Int8, UInt8, UInt16 (FORMATS 3.7)."""
     lowest = np.float32(low)
     highest = np.float32(high)
     half = np.float32(0.5)
@@ -107,9 +111,10 @@ def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) 
 
 @kernel
 def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
-    """Quantise in place to Int32, in sign and magnitude: positive values truncated, negative ones rounded half away
-    from zero. Nothing is clamped: of positive values beyond the range the low 32 bits remain; -2^31 and less, NaN and
-    infinities become 0 (FORMATS 3.8, OPS 4.4)."""
+    """Quantise tiles start to stop - 1, in place, to Int32 in sign and magnitude: positive values are truncated,
+    negative ones rounded half away from zero. Nothing is clamped: of positive values beyond the range the low 32 bits
+    remain, as sign and magnitude; those from 2^63 on, -2^31 and less, NaN and infinities become 0 (FORMATS 3.8, OPS
+    4.4)."""
     words = tiles.view(np.uint32)
     for index in claim_items(start, stop):
         for k in range(_TILE):
@@ -132,7 +137,9 @@ def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
 
 @kernel
 def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, narrow: bool, truncate: bool) -> None:
-    """Quantise to Bfp8, Bfp4, Bfp2 (`narrow`: 5-bit exponents) and their _b siblings, groups of 16 (FORMATS 4)."""
+    """Quantise tiles start to stop - 1, in place, to a block format with `magnitude_bits`, Bfp8, Bfp4 or Bfp2
+    (`narrow`: 5-bit exponents) or a sibling with _b: 16 neighbours share an exponent, that of the largest (FORMATS 4).
+    `truncate`: magnitudes are cut instead of rounded."""
     words = tiles.view(np.int32)
     drop = _I(24 - magnitude_bits)
     up = _I(7 - magnitude_bits)

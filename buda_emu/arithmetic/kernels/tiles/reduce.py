@@ -20,7 +20,7 @@ Z: Final = 3
 
 @helper
 def greater(value: np.float32, best: np.float32) -> np.float32:
-    """Return the value where it is greater than the best so far, else the best, also where either is NaN."""
+    """Return the value if it is greater than the best so far, else the best, also if either is NaN."""
     if value > best:
         return value
     return best
@@ -28,8 +28,9 @@ def greater(value: np.float32, best: np.float32) -> np.float32:
 
 @helper
 def _write_greatest(to: Tile, best: Tile, dim: int) -> None:
-    """Write the greatest values of the columns (or rows) of tiles, `best` float32[32], to where they belong in a result
-    tile, and zeros elsewhere."""
+    """Write to the tile `to` the greatest values `best`, float32[32], of the columns of tiles: in row 0 for ROWS, in
+    column 0 for COLUMNS (whose tiles were transposed), and for BOTH the greatest of all in element 0; zeros
+    elsewhere."""
     for k in range(TILE):
         to[k] = np.float32(0)
     if dim == ROWS:
@@ -49,12 +50,12 @@ def _write_greatest(to: Tile, best: Tile, dim: int) -> None:
 def reduce_tiles(
     start: int, stop: int, out: Tensor, operand: Operand, bases: NDArray[np.int64], stride: int, count: int, dim: int
 ) -> None:
-    """Reduce in tile i of out[w, n, 1024] the operand's tiles bases[i] + s*stride, s in 0..count-1. Items: the w*n
-    tiles.
+    """Write to tile i of out, float32[w, n, 1024], the maxima of the operand's tiles bases[i] + s * stride for s in
+    0..count - 1, along `dim`; for tiles start to stop - 1, counted over all w (OPS 6.7).
 
-    Rows, columns, both: NaN is ignored (all NaN: -inf), of equal values the first one met is kept, elements that are
-    not results are 0. For columns the operand comes with its tiles transposed. Z: element by element, "the new value
-    unless it is less", so a NaN replaces the accumulator and the next value replaces the NaN.
+    ROWS, COLUMNS, BOTH: NaN is ignored (all NaN: -inf), of equal values the first one met is kept, elements that are
+    not results are 0. For COLUMNS the operand must be arranged with TRANSPOSE. Z: element by element, "the new value
+    unless it is less", so a NaN replaces the value so far and the next value replaces the NaN.
     """
     tiles = out.shape[1]
     scratch = np.empty(TILE, np.float32)
@@ -94,9 +95,9 @@ Columns: TypeAlias = NDArray[np.float32]  # [elements, LANES]
 
 
 @helper
-def _put_pair(columns: Columns, i: int, j: int, lane: int, swap: bool) -> None:
-    """Let elements i and j of a row change places with `swap`. Both are written in any case: vector code has no
-    branches."""
+def _exchange_if(columns: Columns, i: int, j: int, lane: int, swap: bool) -> None:
+    """Exchange elements i and j of a row, number `lane`, if `swap` is set. Both are written in any case: vector code
+    has no branches."""
     first = columns[i, lane]
     second = columns[j, lane]
     columns[i, lane] = second if swap else first
@@ -105,9 +106,11 @@ def _put_pair(columns: Columns, i: int, j: int, lane: int, swap: bool) -> None:
 
 @helper
 def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -> None:
-    """Apply the exchanges (i, j, largest, flip) of `network` int32[steps, 4] to all rows, one after the other.
+    """Apply the exchanges (i, j, largest, flip) of a sorting network, int32[steps, 4], to all 32 rows at once, in
+    `values` and likewise in `indices`, [elements, 32] each.
 
-    Elements i and j change places if they are in the wrong order (OPS 6.11 CE), and with `flip` once more.
+    Elements i and j are exchanged if they are in the wrong order, which is ascending with `largest` (OPS 6.11 CE, also
+    of equal ones); with `flip` they are exchanged if they are not.
     """
     for step in range(network.shape[0]):
         i = network[step, 0]
@@ -124,13 +127,13 @@ def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -
                 after = a
             swap = (before > after) | ((a == b) & ((a < np.float32(0)) == largest))
             swap = swap != flip
-            _put_pair(values, i, j, lane, swap)
-            _put_pair(indices, i, j, lane, swap)
+            _exchange_if(values, i, j, lane, swap)
+            _exchange_if(indices, i, j, lane, swap)
 
 
 @helper
 def index_number(x: np.float32) -> np.float32:
-    """Return an index as an integer: truncated; what does not fit 32 bits becomes -2^31 as on x86 (OPS 6.11)."""
+    """Return an index as an integer, truncated; what does not fit 32 bits becomes -2^31 as on x86 (OPS 6.11)."""
     limit = np.float32(2147483648)
     if not (x >= -limit and x < limit):
         return -limit
@@ -148,12 +151,12 @@ def topk_rows(
     choice: tuple[int, int, bool],
     dims: tuple[int, int],
 ) -> None:
-    """Write the k greatest of each row of `values`, or their numbers in `indices`, core by core along the columns (OPS
-    6.11).
+    """Write the k greatest of each row of `values`, or with argmax the numbers that stand beside them in `indices`;
+    each core sorts its own columns (OPS 6.11).
 
-    `network`: the exchanges of one row, see `run_network`. `choice`: cores, k, and whether numbers are asked for. out:
-    float32[w, t * rows * cores * ceil(k / 32), 1024], blanked outside `dims`, rows and columns. Items: w * t * rows
-    rows of tiles times `cores`.
+    network: the exchanges that sort one row, see `run_network`. choice: cores, k, argmax. out: float32[w, t * rows *
+    cores * ceil(k / 32), 1024], multiplied by 0 outside `dims` (rows, columns of a tile). Items start to stop - 1 are
+    computed, of w * t * rows * cores: for each row of tiles its cores.
     """
     (cores, k, argmax) = choice
     (height, width) = dims

@@ -7,8 +7,8 @@ array alive: take it of an argument of the kernel, or of its working tiles.
 
 An operand is a tuple `(source, index, pad_value, arrange)`: `source` float32[w or 1, tiles, 1024] (1: the same entry
 for every w), `index` int32[n] with the source tile of each of the n post-TM tiles, or -1 for a tile full of `pad_value`
-(OPS 7), and `arrange`, what is done inside the tile. Fetching and gathering only move 32-bit words, they never compute
-with them: raw words must keep their bits, those of signalling NaNs too.
+(OPS 7), and `arrange`, how elements move inside the tile (AS_IS to FIRST_ELEMENT). Fetching and gathering only move
+32-bit words, they never compute with them: raw words must keep their bits, those of signalling NaNs too.
 """
 
 from typing import Any, Final, TypeAlias
@@ -30,22 +30,22 @@ RELU_WITHIN: Final = 2  # threshold where x >= threshold, else x where x >= 0, e
 
 
 def tile_at(tiles: Any, entry: int, tile: int) -> Any:
-    """Return tile number `tile` of entry `entry` of float32[w, n, 1024]; in a kernel its address."""
+    """Return tile number `tile` of entry `entry` of float32[w, n, 1024]: in Python a view, in a kernel its address."""
     return tiles[entry, tile]
 
 
 def starts_cache_line(tile: Any) -> bool:
-    """Return whether a tile begins at a cache line."""
+    """Return whether a tile, from `tile_at`, begins at a cache line."""
     return tile.ctypes.data % CACHE_LINE == 0
 
 
 def is_same(tile: Any, other: Any) -> bool:
-    """Return whether both are one tile in memory."""
+    """Return whether two tiles, from `tile_at`, begin at the same address."""
     return tile.ctypes.data == other.ctypes.data
 
 
 def is_zero(tile: Any) -> bool:
-    """Return whether all elements are zeros, of either sign."""
+    """Return whether all elements of a tile are zeros, of either sign."""
     return not tile.any()
 
 
@@ -55,32 +55,34 @@ def is_finite(tile: Any) -> bool:
 
 
 def working_tiles() -> Any:
-    """Return WORKING_TILES tiles of working memory, as float32[1, n, 1024] for `tile_at`; each begins at a cache line.
-    In a kernel they lie on the stack, and only one such array can be made in a kernel."""
+    """Return WORKING_TILES tiles of memory to work in, as float32[1, n, 1024] for `tile_at`. In a kernel each begins at
+    a cache line; they lie on its stack, and only one such array can be made in a kernel."""
     return np.empty((1, WORKING_TILES, TILE), np.float32)
 
 
 def expect_tile(tile: Any, part: int, parts: int) -> None:
-    """Let part number `part` of `parts` of a tile be fetched into the second level of cache: a matter of speed."""
+    """Begin to fetch part number `part` of `parts` of a tile into the second level of cache: a matter of speed, nothing
+    in Python."""
 
 
 def copy_tile(target: Any, source: Any) -> None:
-    """Copy every bit of the source to the target; they may not overlap."""
+    """Copy every bit of the source to the target, tiles that may not overlap."""
     target[:] = source
 
 
 def add_tile(target: Any, first: Any, second: Any) -> None:
-    """Write first + second to the target; they may not overlap."""
+    """Write first + second, element by element, to the target; it may not overlap them."""
     target[:] = first + second
 
 
 def add_row(target: Any, first: Any, second: Any) -> None:
-    """Write first + row 0 of second, in every row, to the target; they may not overlap."""
+    """Write first + row 0 of second, in every row, to the target; it may not overlap them."""
     target[:] = (first.reshape(EDGE, EDGE) + second[:EDGE]).reshape(TILE)
 
 
 def relu_tile(tile: Any, relu: int, threshold: Any) -> None:
-    """Apply relu in place (OPS 5, 6.13): NO_RELU, RELU_FROM or RELU_WITHIN; NaN becomes 0, and -0 is not below 0."""
+    """Apply relu to a tile in place (OPS 5, 6.13): NO_RELU changes nothing, RELU_FROM makes +0 of what is below the
+    threshold, RELU_WITHIN clamps to 0..threshold; with the last two, NaN becomes +0. -0 is not below 0."""
     if relu == RELU_FROM:
         tile[:] = np.where(tile >= threshold, tile, np.float32(0))
     elif relu == RELU_WITHIN:
@@ -88,12 +90,12 @@ def relu_tile(tile: Any, relu: int, threshold: Any) -> None:
 
 
 def fill_tile(target: Any, value: Any) -> None:
-    """Write the value (np.float32) to every element of the target."""
+    """Write the value (np.float32) to every element of the target, a tile."""
     target[:] = value
 
 
 def transpose_tile(target: Any, source: Any) -> None:
-    """Write target[j][i] = source[i][j], every bit; they may not overlap."""
+    """Write target[j][i] = source[i][j], every bit, for tiles that may not overlap."""
     target[:] = source.reshape(EDGE, EDGE).T.reshape(TILE)
 
 
@@ -110,7 +112,7 @@ FIRST_ELEMENT: Final = 4  # tile_broadcast rc
 
 @helper
 def entry_in(array: Any, entry: int) -> int:
-    """Return the number of the entry of [w or 1, ...] that serves entry `entry`: where there is one, that one."""
+    """Return the entry of an array [w or 1, ...] that serves entry `entry`: 0 where it has but one."""
     if array.shape[0] > 1:
         return entry
     return 0
@@ -118,7 +120,8 @@ def entry_in(array: Any, entry: int) -> int:
 
 @helper
 def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
-    """Write `data` into `out` (both 1024) in the given arrangement."""
+    """Write a tile of 1024 to `out` with its elements moved as `arrange` says (AS_IS, TRANSPOSE, FIRST_ROW,
+    FIRST_COLUMN or FIRST_ELEMENT)."""
     if arrange == TRANSPOSE:
         for i in range(32):
             for j in range(32):
@@ -141,7 +144,8 @@ def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
 
 @helper
 def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
-    """Return one tile of an operand: a view of its source, or `scratch` (1024) filled where no tile of it will do."""
+    """Return one post-TM tile of an operand: a view of its source where the elements stay as they are, else `scratch`,
+    float32[1024], which is filled."""
     source, index, pad_value, arrange = operand
     at = index[tile]
     if at < 0:
@@ -157,7 +161,8 @@ def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
 
 @helper
 def blank_tile(tile: Tile, height: int, width: int) -> None:
-    """Multiply elements outside `height` x `width` by 0: NaN stays NaN, -x becomes -0 (OPS 6)."""
+    """Multiply the elements outside the first `height` rows and `width` columns by 0, in place: NaN and infinities
+    become NaN, -x becomes -0 (OPS 6)."""
     for i in range(32):
         first = 0
         if i < height:
@@ -168,7 +173,8 @@ def blank_tile(tile: Tile, height: int, width: int) -> None:
 
 @kernel
 def blank_tiles(start: int, stop: int, tiles: Tensor, height: int, width: int) -> None:
-    """Blank float32[w, n, 1024] in place outside `height` x `width`. Items: the w*n tiles."""
+    """Multiply the elements outside the first `height` rows and `width` columns of tiles start to stop - 1 by 0, in
+    place, as `blank_tile` does: float32[w, n, 1024], counted over all w."""
     n = tiles.shape[1]
     for index in claim_items(start, stop):
         entry = index // n
@@ -186,9 +192,9 @@ def gather_tiles(
     arrange: int,
     dims: tuple[int, int],
 ) -> None:
-    """Write out[w, n, 1024]: tile i is tile index[i] of the source, its elements moved as `arrange` says, or filled
-    with `pad_value` where index[i] is negative; elements outside `dims`, rows and columns, are multiplied by 0. The
-    items that threads share are the w*n tiles."""
+    """Write tiles start to stop - 1 of out, float32[w, n, 1024] counted over all w: tile i is tile index[i] of the
+    source, its elements moved as `arrange` says, or full of `pad_value` where index[i] is negative. Elements outside
+    `dims` (rows, columns of a tile) are multiplied by 0."""
     height, width = dims
     tiles = out.shape[1]
     for result_index in claim_items(start, stop):
@@ -211,7 +217,8 @@ def gather_tiles(
 
 @kernel
 def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> None:
-    """Compute tiles = previous + tiles (OPS 6.12). Both float32[w, n, 1024]. Items: the w*n tiles."""
+    """Compute tiles = previous + tiles for tiles start to stop - 1 of float32[w, n, 1024], counted over all w (OPS
+    6.12)."""
     n = tiles.shape[1]
     for index in claim_items(start, stop):
         entry = index // n
@@ -223,7 +230,7 @@ def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> 
 
 @kernel
 def relu_tiles(start: int, stop: int, tiles: Tensor, relu: int, threshold: np.float32) -> None:
-    """Apply `tile_memory.relu_tile` to float32[w, n, 1024] in place. Items: the w*n tiles."""
+    """Apply `relu_tile` in place to tiles start to stop - 1 of float32[w, n, 1024], counted over all w."""
     n = tiles.shape[1]
     for index in claim_items(start, stop):
         entry = index // n
@@ -234,7 +241,8 @@ def relu_tiles(start: int, stop: int, tiles: Tensor, relu: int, threshold: np.fl
 def place_tiles(
     start: int, stop: int, out: Tensor, operand: Operand, chosen: NDArray[np.int32], places: NDArray[np.int32]
 ) -> None:
-    """Copy tile chosen[n] of the operand's post-TM tiles to out[w, places[n]]. Items: n, over all w."""
+    """Copy tile chosen[n] of the operand's post-TM tiles to out[w, places[n]], for items start to stop - 1: all n of
+    each w."""
     count = places.shape[0]
     scratch = np.empty(TILE, np.float32)
     for index in claim_items(start, stop):
@@ -245,10 +253,11 @@ def place_tiles(
 
 @kernel
 def embedding_tiles(start: int, stop: int, out: Tensor, table: Tensor, picked: NDArray[np.int64], cols: int) -> None:
-    """Copy row picked[w, n] of the table to element row n of every t slice of `out`, zeros where that is < 0.
+    """Copy row picked[w, n] of the table to element row n of every t slice of `out`, zeros where it is negative; for
+    the tiles start to stop - 1 of `out`, counted over all w.
 
-    out: float32[w, t * rows * cols, 1024]; picked: [w or 1, rows * 32]; table: float32[w or 1, tiles, 1024] with its
-    elements in host row-major order, `cols` tiles wide. Items: the tiles of `out`, over all w.
+    out: float32[w, t * rows * cols, 1024]; picked: int64[w or 1, rows * 32]; table: float32[w or 1, tiles, 1024], its
+    elements in row-major order of the whole table, `cols` tiles wide, not tile by tile.
     """
     tiles = out.shape[1]
     rows = picked.shape[1] // 32

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32, Codes
-from buda_emu.arithmetic.kernels.tensix.conversions import (
+from buda_emu.arithmetic.kernels.tensix.unpack import (
     TO_BF16,
     TO_FP16,
     TO_TF32,

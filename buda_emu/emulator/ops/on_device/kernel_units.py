@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import GROUPS, Bits
-from buda_emu.arithmetic.kernels.tensix import conversions as l1_kernels
-from buda_emu.arithmetic.kernels.tensix import conversions as pack_kernels
-from buda_emu.arithmetic.kernels.tensix import conversions as unpack_kernels
 from buda_emu.arithmetic.kernels.tensix import elementwise as elementwise_kernels
 from buda_emu.arithmetic.kernels.tensix import elementwise as singles_kernels
+from buda_emu.arithmetic.kernels.tensix import pack as l1_kernels
+from buda_emu.arithmetic.kernels.tensix import pack as pack_kernels
 from buda_emu.arithmetic.kernels.tensix import picks as pick_kernels
+from buda_emu.arithmetic.kernels.tensix import unpack as unpack_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as integer_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as matmul_kernels
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import Extent, RegisterOperand

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.kernels.tensix import conversions as kernels
+from buda_emu.arithmetic.kernels.tensix import pack as kernels
 from buda_emu.arithmetic.tensix.conversions.pack import accumulate, pack
 from buda_emu.support.errors import UnsupportedError
 from device_vectors import mismatches, needs_vectors, vectors

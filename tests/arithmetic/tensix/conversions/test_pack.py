@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.arithmetic.formats.bits import to_bits
-from buda_emu.arithmetic.kernels.tensix.conversions import Conversion
-from buda_emu.arithmetic.kernels.tensix.conversions import pack as pack_kernel
+from buda_emu.arithmetic.kernels.tensix.pack import Conversion
+from buda_emu.arithmetic.kernels.tensix.pack import pack as pack_kernel
 from buda_emu.arithmetic.tensix.conversions.pack import Packed, decode, intermediate, pack, relu_threshold
 from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, is_block
 from buda_emu.support.errors import UnsupportedError

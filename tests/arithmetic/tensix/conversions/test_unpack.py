@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.arithmetic.kernels.tensix.conversions import unpack_blocks_to_halves
+from buda_emu.arithmetic.kernels.tensix.unpack import unpack_blocks_to_halves
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack, unpacker
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.support.errors import InternalError, UnsupportedError

@@ -1,7 +1,8 @@
 """exp: e to the power x in double precision.
 
 e^x = 2^(m/128) * e^r with m the integer nearest to 128x / ln 2 and r within about -ln 2 / 256 and ln 2 / 256. The first
-factor is a table entry with m // 128 added to its exponent, and a tail, what the entry lacks; the second a polynomial.
+factor is a table entry with m // 128 added to its exponent, and a tail, the relative error of the entry; the second
+factor is a polynomial.
 """
 
 from decimal import Context, Decimal
@@ -32,9 +33,10 @@ _UP: Final = 1022  # the same for underflow
 
 
 def _power_table() -> list[tuple[int, float]]:
-    """Compute for each step the bits of 2^(step/128) rounded to a double, and the relative error of that rounding.
+    """Return for each step the bits of 2^(step/128) rounded to a double, and the relative error of that rounding.
 
-    `step` << 45 is taken from the bits: m << 45 is added later, and of their sum only m // 128 reaches the exponent.
+    `step` << 45 is subtracted from the bits: m << 45 is added later, and of their sum only m // 128 reaches the
+    exponent.
     """
     digits = Context(prec=60)
     ratio = Decimal(2)
@@ -57,7 +59,8 @@ _TAILS: Final = np.array([tail for _, tail in _TABLE])
 
 @kernel
 def exp(x: np.float64) -> np.float64:
-    """Compute e^x in double precision; 0 below about -745.13, inf above about 709.78."""
+    """Return e^x in double precision, bit for bit as the C library does; 0 below about -745.13, inf above about
+    709.78."""
     if abs(x) < _IN_RANGE:
         return exp_in_range(x)
     if x != x:
@@ -77,7 +80,7 @@ def exp(x: np.float64) -> np.float64:
 
 @kernel
 def exp_in_range(x: np.float64) -> np.float64:
-    """Compute `exp` for |x| < 512. It has no branches, so that a loop over it becomes vector code."""
+    """Return `exp` of x for |x| < 512. It has no branches, so that a loop over it becomes vector code."""
     m, r = reduce_by_ln2(x)
     scale_bits, p = power_of_e(m, r)
     scale = np.int64(scale_bits).view(np.float64)
@@ -86,7 +89,7 @@ def exp_in_range(x: np.float64) -> np.float64:
 
 @helper
 def reduce_by_ln2(x: float) -> tuple[np.int64, np.float64]:
-    """Return m, of which the low 19 bits count, and r with x = m ln 2 / 128 + r, for |x| < 1024."""
+    """Return m and r with x = m ln 2 / 128 + r, for |x| < 1024; of m only the low 19 bits count."""
     rounded = np.float64(fma(_STEPS_PER_UNIT, x, _ROUNDER))
     steps = rounded - _ROUNDER
     return rounded.view(np.int64), fma(steps, -_STEP_LOW, fma(steps, -_STEP_HIGH, x))
@@ -94,8 +97,8 @@ def reduce_by_ln2(x: float) -> tuple[np.int64, np.float64]:
 
 @helper
 def power_of_e(m: np.int64, r: np.float64) -> tuple[np.int64, np.float64]:
-    """Return the bits of s, and p, with s + s * p = 2^(m/128) * e^r; the bits wrap where s leaves the range of a
-    double."""
+    """Return the bits of s, and p, with s + s * p = 2^(m/128) * e^r. Where s leaves the range of a double its exponent
+    wraps around in the bits."""
     entry = m & (_STEPS - 1)
     r2 = r * r
     p = fma(fma(_C3, r, _C2), r2, _TAILS[entry] + r)
@@ -105,8 +108,8 @@ def power_of_e(m: np.int64, r: np.float64) -> tuple[np.int64, np.float64]:
 
 @helper
 def _round_early(scale: np.float64, rest: np.float64) -> np.float64:
-    """Return scale + rest, rounded to the bits that are left after division by 2^1022: a sum below 1 becomes
-    subnormal."""
+    """Return scale + rest, rounded to the bits that are left after a multiplication by 2^-1022, so that this one does
+    not round again: a sum below 1 becomes subnormal then."""
     total = scale + rest  # not fused
     if not total < 1.0:
         return total

@@ -25,8 +25,8 @@ _C3: Final = float.fromhex("0x1.c6af84b912394p-20")
 
 
 def _power_bits() -> list[int]:
-    """Compute for each step the bits of 2^(step/32), less `step` << 47: m << 47 is added later, and of their sum only
-    m // 32 reaches the exponent."""
+    """Return for each step the bits of 2^(step/32) as a double, less `step` << 47: m << 47 is added later, and of their
+    sum only m // 32 reaches the exponent."""
     digits = Context(prec=40)
     ratio = Decimal(2)
     for _ in range(5):
@@ -44,7 +44,8 @@ _POWERS: Final = np.array(_power_bits(), np.int64)
 
 @kernel
 def expf(x: np.float32) -> np.float32:
-    """Compute e^x in single precision; 0 below about -103.97, inf above about 88.72."""
+    """Return e^x in single precision, bit for bit as the C library does; 0 below about -103.97, inf above about
+    88.72."""
     if x != x:
         return x + x
     m, rest = steps_of_e(np.float64(x))
@@ -54,7 +55,8 @@ def expf(x: np.float32) -> np.float32:
 
 @helper
 def steps_of_e(x: np.float64) -> tuple[np.int64, np.float64]:
-    """Return m, of which the low 17 bits count, and the cubic, with e^x = 2^(m/32) times the cubic."""
+    """Return m and y with e^x = 2^(m/32) * y, where y is the cubic in r'; of m only the low 17 bits count. x is clamped
+    to magnitudes up to 700, where the power is 0 or infinite in single precision."""
     clamped = min(max(x, -_LIMIT), _LIMIT)
     rounded = np.float64(fma(_STEPS_PER_UNIT, clamped, _ROUNDER))
     r = fma(_STEPS_PER_UNIT, clamped, -(rounded - _ROUNDER))

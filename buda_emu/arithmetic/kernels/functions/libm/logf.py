@@ -50,7 +50,8 @@ _INVALID: Final = 0xFFC00000  # bits of the NaN of an invalid operation
 
 @kernel
 def logf(x: np.float32) -> np.float32:
-    """Compute log x in single precision; NaN for x < 0, -inf for a zero of either sign."""
+    """Return the natural logarithm of x in single precision, bit for bit as the C library does; NaN for x < 0, -inf for
+    a zero of either sign."""
     if x != x:
         return x + x
     if x < np.float32(0):

@@ -38,7 +38,7 @@ _INVALID: Final = 0xFFC00000  # bits of the NaN of an invalid operation
 
 @kernel
 def sinf(x: np.float32) -> np.float32:
-    """Compute sin x in single precision; NaN for an infinite x."""
+    """Return sin x in single precision, bit for bit as the C library does; NaN for an infinite x."""
     if abs(x) < LARGE:
         return sinf_small(x)
     if not abs(x) < np.float32(np.inf):
@@ -49,7 +49,7 @@ def sinf(x: np.float32) -> np.float32:
 
 @kernel
 def cosf(x: np.float32) -> np.float32:
-    """Compute cos x in single precision; NaN for an infinite x."""
+    """Return cos x in single precision, bit for bit as the C library does; NaN for an infinite x."""
     if abs(x) < LARGE:
         return cosf_small(x)
     if not abs(x) < np.float32(np.inf):
@@ -60,7 +60,7 @@ def cosf(x: np.float32) -> np.float32:
 
 @helper
 def sinf_small(x: np.float32) -> np.float32:
-    """Compute `sinf` for |x| < LARGE, without branches, so that a loop over it becomes vector code."""
+    """Return `sinf` of x for |x| < LARGE. It has no branches, so that a loop over it becomes vector code."""
     r, n = _reduce_small(x)
     wave = np.float32(_quarter_wave(r, n))
     if x != np.float32(0):  # the polynomial loses the sign of -0
@@ -70,14 +70,14 @@ def sinf_small(x: np.float32) -> np.float32:
 
 @helper
 def cosf_small(x: np.float32) -> np.float32:
-    """Compute `cosf` for |x| < LARGE, without branches."""
+    """Return `cosf` of x for |x| < LARGE. It has no branches, so that a loop over it becomes vector code."""
     r, n = _reduce_small(x)
     return np.float32(_quarter_wave(r, n + 1))
 
 
 @helper
 def _not_finite(x: np.float32) -> np.float32:
-    """Return the result for an x that is NaN or infinite: a quiet NaN."""
+    """Return the sine or cosine of an x that is NaN or infinite: a quiet NaN."""
     if x != x:
         return x + x
     return np.uint32(_INVALID).view(np.float32)
@@ -85,8 +85,8 @@ def _not_finite(x: np.float32) -> np.float32:
 
 @helper
 def _reduce_small(x: np.float32) -> tuple[np.float64, np.int64]:
-    """Return r and n mod 4 of a small x, with x = n pi/2 + r: n is 2/pi * x, cut to a multiple of 2^-24, then rounded
-    with halves upwards."""
+    """Return r and n with x = n pi/2 + r for |x| < LARGE; of n only the low 2 bits count. n is 2/pi * x, cut to a
+    multiple of 2^-24, then rounded with halves upward."""
     wide = np.float64(x)
     cut = np.trunc(wide * _QUADRANTS_PER_RADIAN)
     n = np.floor((cut + 2.0**23) * 2.0**-24)
@@ -95,8 +95,8 @@ def _reduce_small(x: np.float32) -> tuple[np.float64, np.int64]:
 
 @helper
 def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
-    """Return r and n mod 4 from 2/pi * x in fixed point: two bits of integer, 62 of fraction; higher bits are
-    dropped."""
+    """Return r and n with x = n pi/2 + r for a large x; of n only the low 2 bits count. 2/pi * x is computed in fixed
+    point, with two bits of integer and 62 of fraction; higher bits are dropped."""
     bits = np.int64(np.float32(x).view(np.uint32))
     mantissa = ((bits & FRACTION) | HIDDEN) << ((bits >> 23) & 7)
     first = (bits >> 26) & 15
@@ -113,7 +113,7 @@ def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
 
 @helper
 def _quarter_wave(r: np.float64, n: np.int64) -> np.float64:
-    """Return sin r, cos r, -sin r, -cos r for n mod 4 = 0, 1, 2, 3."""
+    """Return sin r, cos r, -sin r or -cos r for n mod 4 = 0, 1, 2, 3."""
     sine = _sine(r)
     cosine = _cosine(r)
     wave = sine
@@ -126,7 +126,7 @@ def _quarter_wave(r: np.float64, n: np.int64) -> np.float64:
 
 @helper
 def _sine(r: np.float64) -> np.float64:
-    """Return the polynomial for sin r near 0."""
+    """Return sin r for |r| up to about pi/4, by its polynomial."""
     r2 = r * r
     r3 = r2 * r
     return fma(fma(_S3, r2, _S2), r2 * r3, fma(r3, _S1, r))
@@ -134,7 +134,7 @@ def _sine(r: np.float64) -> np.float64:
 
 @helper
 def _cosine(r: np.float64) -> np.float64:
-    """Return the polynomial for cos r near 0."""
+    """Return cos r for |r| up to about pi/4, by its polynomial."""
     r2 = r * r
     r4 = r2 * r2
     return fma(fma(_C4, r2, _C3), r2 * r4, fma(r4, _C2, fma(_C1, r2, 1.0)))

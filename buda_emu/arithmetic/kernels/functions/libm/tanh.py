@@ -1,7 +1,7 @@
-"""tanh: hyperbolic tangent in double precision, by the steps of `tanhf`.
+"""tanh: hyperbolic tangent in double precision, by the formulas of `tanhf`.
 
-The library's tanh rounds every step; its expm1 has a form for processors with fused multiply-add, which came into
-glibc 2.36 with Debian's revision 10. There are no branches here, so that a loop over `tanh` becomes vector code.
+The library's tanh rounds every step; its expm1 has a form for processors with fused multiply-add, which came into glibc
+2.36 with Debian's revision 10. There are no branches here, so that a loop over `tanh` becomes vector code.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ _EXPONENT: Final = 1.5 * 2.0**52 + 1023
 
 @kernel
 def tanh(x: np.float64) -> np.float64:
-    """Compute the hyperbolic tangent in double precision, bit for bit as the C library does."""
+    """Return the hyperbolic tangent of x in double precision, bit for bit as the C library does."""
     magnitude = abs(x)
     if not magnitude < _SATURATED:  # or x is NaN
         magnitude = _SATURATED
@@ -56,7 +56,7 @@ def tanh(x: np.float64) -> np.float64:
 
 @helper
 def _expm1(s: float) -> float:
-    """Compute e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
+    """Return e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
     # s = n ln 2 + r + c, where c is what the rounding of r has lost.
     nearest = np.float64(np.int32(s * _INVERSE_LN2 + (0.5 if s > 0.0 else -0.5)))
     n = 0.0

@@ -46,7 +46,7 @@ _MANTISSA_BITS: Final = np.int32(23)
 
 @kernel
 def tanhf(x: np.float32) -> np.float32:
-    """Compute the hyperbolic tangent in single precision, bit for bit as the C library does."""
+    """Return the hyperbolic tangent of x in single precision, bit for bit as the C library does."""
     magnitude = abs(x)
     if not magnitude < _SATURATED:  # or x is NaN
         magnitude = _SATURATED
@@ -67,7 +67,7 @@ def tanhf(x: np.float32) -> np.float32:
 
 @helper
 def _expm1f(s: np.float32) -> np.float32:
-    """Compute e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
+    """Return e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
     # s = n ln 2 + r + c, where c is what the rounding of r has lost.
     nearest = np.float32(np.int32(s * _INVERSE_LN2 + (_HALF if s > _ZERO else -_HALF)))
     n = _ZERO

@@ -1,1 +1,1 @@
-"""The vector unit (SFPU): rows of lanes through a recorded program, its fused multiply-add, and random words."""
+"""The vector unit (SFPU): recorded programs that run on rows of lanes, its fused multiply-add, and random words."""

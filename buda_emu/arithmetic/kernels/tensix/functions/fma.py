@@ -1,7 +1,6 @@
-"""The vector unit's multiply-add of a lane (DEVICE_NUMERICS 3.1), in 32-bit integers and steps in single precision;
-`buda_emu.arithmetic.tensix.functions.vector_unit` is the definition. Rows of lanes are `lane_rows`, those that it
-leaves done one by one.
-"""
+"""The vector unit's multiply-add of one lane (DEVICE_NUMERICS 3.1), in 32-bit integers and steps in single precision;
+`buda_emu.arithmetic.tensix.functions.vector_unit` defines it. `lanes.execute_row` computes whole rows of lanes; those
+that it marks as special are computed one by one with the functions here."""
 
 from typing import Any, Final
 
@@ -30,13 +29,13 @@ _TWO_TO_26: Final = U(0x4C800000)
 
 @helper
 def exponent(x: Any) -> Any:
-    """Return the exponent field as int32."""
+    """Return the exponent field of an fp32 pattern as int32."""
     return I(U(U(x >> U(23)) & U(255)))
 
 
 @helper
 def significand(x: Any) -> Any:
-    """Return the 24 bits of the significand, 0 where the exponent is 0."""
+    """Return the 24 bits of the significand of an fp32 pattern, 0 where the exponent field is 0."""
     m = U(U(x & _FRACTION) | _HIDDEN)
     if U(x & _INFINITY) != U(0):
         return m
@@ -44,8 +43,9 @@ def significand(x: Any) -> Any:
 
 
 @helper
-def product(x: Any, y: Any) -> Any:
-    """Return the product of two significands of 24 bits in units of 2^20, bit 0 sticky; x and y are fp32 patterns.
+def significand_product(x: Any, y: Any) -> Any:
+    """Return the product of the significands of two fp32 patterns, as an integer in units of 2^20 (24 bits times 24
+    bits), with bit 0 sticky: it is set if bits below it are lost (3.1 step 1). Exponent fields are not looked at.
 
     It is computed as two floats of which the first is the rounded product and the second its error, exactly.
     """
@@ -61,8 +61,9 @@ def product(x: Any, y: Any) -> Any:
 
 
 @helper
-def align(value: Any, distance: Any) -> Any:
-    """Shift a value right by `distance`, with the lost bits ORed into bit 0 unless nothing else is left."""
+def shift_right_sticky(value: Any, distance: Any) -> Any:
+    """Return a value shifted right by `distance`, with the lost bits ORed into bit 0, but 0 if the value is shifted out
+    completely (3.1 step 4)."""
     distance = U(U(min(distance, I(31))) & U(31))
     shifted = U(value >> distance)
     lost = U(value - U(shifted << distance))
@@ -71,8 +72,9 @@ def align(value: Any, distance: Any) -> Any:
 
 @helper
 def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> Any:
-    """Return the sum of product (p, exponent ep) and addend (q, exponent ez), aligned to the larger exponent, as a
-    signed integer of up to 29 bits. The signs are bit 31 of `p_sign` and `q_sign`."""
+    """Return the sum of a product (p, exponent ep) and an addend (q, exponent ez), in units of the larger exponent, as
+    a signed integer of up to 29 bits (3.1 step 5). The signs are bit 31 of `p_sign` and `q_sign`; of a sum of zero, the
+    sign is lost."""
     lead = q
     lead_sign = q_sign
     other = p
@@ -80,7 +82,7 @@ def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> An
         lead = p
         lead_sign = p_sign
         other = q
-    other = align(other, I(max(ep, ez) - min(ep, ez)))
+    other = shift_right_sticky(other, I(max(ep, ez) - min(ep, ez)))
     total = I(I(lead) + I(other))
     if U(p_sign ^ q_sign) >= _SIGN:
         total = I(I(lead) - I(other))
@@ -91,9 +93,11 @@ def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> An
 
 @helper
 def round_sum(total: Any, er: Any, blackhole: Any) -> Any:
-    """Return the pattern of total * 2^(er - 153); the conversion to a float normalises and rounds to even.
+    """Return the fp32 pattern of total * 2^(er - 153), rounded to nearest even; +0 for an exponent field of 0 or less,
+    an infinity from 255 on.
 
-    Wormhole ignores bit 1 of a sum of 29 bits when it rounds. Holds for Blackhole where the exponent stays above 1.
+    Wormhole ignores bit 1 of a sum of 29 bits when it rounds (3.1 step 6). On Blackhole this holds where the exponent
+    stays above 1.
     """
     size = U(abs(total))
     shift = I(er - I(153))
@@ -112,7 +116,8 @@ def round_sum(total: Any, er: Any, blackhole: Any) -> Any:
 
 @helper
 def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
-    """Return whether a lane must be computed again: its result is small, or an operand or the product is not finite."""
+    """Return whether `out`, computed by the short way, may not be the chip's x * y + z: it is small, or an operand or
+    the product is not finite. Such a lane must be computed again."""
     ex = exponent(x)
     ey = exponent(y)
     ez = exponent(z)
@@ -121,21 +126,23 @@ def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
 
 
 @helper
-def _spoils(factor: Any, other_exponent: Any) -> Any:
-    """Return whether a factor makes the product NaN: it is NaN, or infinite and the other one a zero."""
+def _makes_product_nan(factor: Any, other_exponent: Any) -> Any:
+    """Return whether a factor makes the product NaN: it is NaN, or it is infinite and the other factor has exponent
+    0."""
     return exponent(factor) == 255 and (U(factor & _FRACTION) != 0 or other_exponent == 0)
 
 
 @helper
 def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
-    """Return x * y + z of any fp32 patterns, as the chip's vector unit rounds it; `blackhole`: as Blackhole's does."""
+    """Return x * y + z of any fp32 patterns, as the vector unit computes it; `blackhole` selects that chip's rules
+    instead of Wormhole's (3.1)."""
     ex = exponent(x)
     ey = exponent(y)
     ez = exponent(z)
     sp = U(U(x ^ y) & _SIGN)
     sz = U(z & _SIGN)
     ep = I(ex + ey - 127)
-    bad = _spoils(x, ey) or _spoils(y, ex)
+    bad = _makes_product_nan(x, ey) or _makes_product_nan(y, ex)
     from_infinity = not bad and (ex == 255 or ey == 255)
     infinite = not bad and (from_infinity or ep >= 255)
     z_nan = ez == 255 and U(z & _FRACTION) != 0
@@ -151,19 +158,19 @@ def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
         sign = sz
         if bad or against:
             sign = sp
-        return U(U(_finite(x, y, z, I(min(ep, 255)), blackhole) & _MAGNITUDE) | U(sign | _NAN_SEED))
+        return U(U(_fma_of_finite(x, y, z, I(min(ep, 255)), blackhole) & _MAGNITUDE) | U(sign | _NAN_SEED))
     if z_infinite:
         return z
     if infinite:
         return U(sp | _INFINITY)
-    return _finite(x, y, z, ep, blackhole)
+    return _fma_of_finite(x, y, z, ep, blackhole)
 
 
 @helper
-def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
-    """Return the sum of product and addend, finite ones, rounded: steps 3 to 8 of DEVICE_NUMERICS 3.1. `ep`: the
+def _fma_of_finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
+    """Return x * y + z, rounded, where product and addend are finite: steps 3 to 8 of DEVICE_NUMERICS 3.1. `ep` is the
     product's exponent."""
-    p = product(x, y)
+    p = significand_product(x, y)
     q = U(significand(z) << U(3))
     ez = exponent(z)
     if exponent(x) == I(0) or exponent(y) == I(0) or ep < I(0):
@@ -181,13 +188,14 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
     er = I(er + length - 27)  # the leading one belongs at bit 26 (3.1 step 6)
     if er > I(0):
         return round_sum(total, I(er - length + 27), blackhole)
-    return _below_normal(U(abs(total)), I(length - 26), U(total) & _SIGN)
+    return _round_below_normal(U(abs(total)), I(length - 26), U(total) & _SIGN)
 
 
 @helper
-def _below_normal(r: Any, n: Any, sign: Any) -> Any:
-    """Return Blackhole's result under the smallest exponent, of `r` shifted right by `n`: it may still round up to the
-    smallest normal."""
+def _round_below_normal(r: Any, n: Any, sign: Any) -> Any:
+    """Return Blackhole's result where the exponent is 0 or less: `r` is shifted right by `n`, with lost bits kept in
+    bit 0, and rounded; what does not round up to the smallest normal number becomes a zero with the sign (3.1 steps 6
+    to 8)."""
     if n > 0:
         sticky = U(0)
         if U(r & U(n | 1)) != 0:

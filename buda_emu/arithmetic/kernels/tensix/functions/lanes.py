@@ -1,6 +1,6 @@
-"""Rows of lanes of the vector unit in kernels: loads, stores (DEVICE_NUMERICS 3.2) and single instructions.
+"""Rows of 256 lanes of the vector unit in kernels: loads, stores (DEVICE_NUMERICS 3.2) and single instructions.
 
-`buda_emu.arithmetic.tensix.lanes` defines loads and stores. In a kernel an instruction (`vector_unit`) is vector code
+`buda_emu.arithmetic.tensix.lanes` defines loads and stores. In a kernel an instruction (`execute_row`) is vector code
 (`intrinsics/loads_and_stores.py`); called from Python it computes the same in numpy, and so defines that code.
 """
 
@@ -33,7 +33,9 @@ _INFINITY: Final = U(INFINITY)
 
 @helper
 def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
-    """Load Dst datums into lanes from `place` on; mode is BF16, FP16, FP32 or INT32."""
+    """Load LANES Dst datums into the lanes from `place` on; mode is BF16, FP16, FP32 or INT32. Values do not change,
+    but of fp16's denormals, whose bits of fraction get exponent 0, and of its exponent 31, which is an ordinary one
+    (3.2)."""
     if mode == BF16:
         for i in range(_ROW):
             lanes[place + i] = U(dst[i] << U(16))
@@ -52,7 +54,9 @@ def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
 
 @helper
 def store_row(lanes: Any, place: Any, mode: int, keep: Any, mask: Any, dst: Any) -> None:
-    """Store lanes from `place` on as Dst datums of the mode where `mask` is set; the others are those of `keep`."""
+    """Store the lanes from `place` on in `dst` as Dst datums of the mode, truncated (3.2), where `mask` is set; the
+    other datums are taken from `keep`. Exponents too small give signed zeros, those too large for fp16 its last
+    code."""
     if mode == BF16:
         for i in range(_ROW):
             d = flush(lanes[place + i])
@@ -109,11 +113,11 @@ _ONE: Final = np.uint32(0x3F800000)  # the bits of the single 1.0
 
 
 def execute_row(code: Any, step: int, lanes: Any, tables: Any, special: Any, blackhole: bool) -> None:
-    """Execute instruction `step` of `code`, int32[n, 6], on registers of LANES lanes one after the other in `lanes`,
-    uint32.
+    """Execute instruction `step` of `code`, int32[n, 6], on all lanes; registers of LANES lanes lie one after the other
+    in `lanes`, uint32. The number in a LOOKUP is a row of `tables`. The result's register is not one of the operands'.
 
-    special: int32[1], set to a negative number where lanes of a multiply-add, product or sum are not right, which
-    `fma.may_be_special` decides. The result's register is not one of the operands'.
+    special: int32[1], set to a negative number where a multiply-add, product or sum may be wrong in some lanes, which
+    `fma.may_be_special` finds, else to 0. Called from Python, nothing is wrong, and it is 0.
     """
     operation, out, *operands, number = code[step].tolist()
     a, b, c = (lanes[n * LANES : (n + 1) * LANES] for n in operands)
@@ -130,7 +134,8 @@ def execute_row(code: Any, step: int, lanes: Any, tables: Any, special: Any, bla
 
 
 def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _Row:
-    """Return the result of a multiply-add, product or sum, computed lane by lane: nothing is special."""
+    """Return the result of a multiply-add, product or sum of floats, as the chip rounds it: computed lane by lane, so
+    that no lane is special."""
     if operation == MULTIPLY:
         c = np.zeros_like(a)
     elif operation != FMA:
@@ -140,12 +145,14 @@ def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _
 
 
 def _lookup(a: _Row, table: _Row) -> _Row:
-    """Return the value of the range of `table` in which each lane lies."""
+    """Return for each lane the value of the range in which it lies: `table` has ascending breaks, then the value below
+    each and one for the rest."""
     return table[TABLE_BREAKS + np.searchsorted(table[:TABLE_BREAKS], a, side="right")]
 
 
 def _to_integer(a: _Row, limit: int) -> _Row:
-    """Convert fp32 to the nearest integer, ties away from zero, magnitude at most `limit`."""
+    """Return fp32 patterns converted to the nearest integers in sign and magnitude: ties away from zero, magnitude at
+    most `limit`, which NaN and exponents from 16 on get, and +0 for zero (3.2)."""
     e = (a >> 23 & 255).astype(np.int64) - 127
     drop = np.clip(23 - e, 1, 25)
     size = ((a & FRACTION | HIDDEN).astype(np.int64) + (1 << (drop - 1))) >> drop
@@ -154,8 +161,8 @@ def _to_integer(a: _Row, limit: int) -> _Row:
     return np.where(size == 0, np.uint32(0), a & _SIGN | size)
 
 
-def _key(a: _Row) -> NDArray[np.int32]:
-    """Return patterns as integers in the order of sign and magnitude."""
+def _order_key(a: _Row) -> NDArray[np.int32]:
+    """Return words of sign and magnitude as integers of the same order."""
     return np.where(a >= _SIGN, a ^ _MAGNITUDE, a).view(np.int32)
 
 
@@ -173,6 +180,6 @@ _SIMPLE: Final[Mapping[int, Callable[[_Row, _Row, _Row, np.uint32], Any]]] = Map
         LESS: lambda a, b, _c, _: np.where(a.view(np.int32) < b.view(np.int32), np.uint32(0xFFFFFFFF), np.uint32(0)),
         SELECT: lambda a, b, c, _: np.where(a >= _SIGN, b, c),
         TO_FLOAT: lambda a, _b, _c, _: a & _SIGN | (a & _MAGNITUDE).astype(np.float32).view(np.uint32),
-        GREATER: lambda a, b, _c, _: np.where(_key(a) >= _key(b), a, b),
+        GREATER: lambda a, b, _c, _: np.where(_order_key(a) >= _order_key(b), a, b),
     }
 )

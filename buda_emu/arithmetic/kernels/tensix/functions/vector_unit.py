@@ -2,7 +2,7 @@
 
 `buda_emu.arithmetic.tensix.functions.programs` records them from the definitions. A program is a list of instructions
 on registers of 256 lanes, which stay in the first-level cache; every instruction is one loop of vector code
-(`lane_rows`).
+(`lanes.execute_row`).
 """
 
 from typing import Any, Final, NamedTuple
@@ -40,17 +40,20 @@ _ROW: Final = np.uint64(LANES)
 def run_instructions(
     code: NDArray[np.int32], lanes: NDArray[np.uint32], tables: NDArray[np.uint32], blackhole: bool
 ) -> None:
-    """Execute the instructions of `code` once, on registers that lie one after the other in `lanes`."""
+    """Execute the instructions of `code`, int32[n, 6], in their order, on registers of LANES lanes that lie one after
+    the other in `lanes`; lanes with special numbers are computed again, so that all are right. `tables` are those of
+    LOOKUP."""
     special = np.zeros(1, np.int32)
     for step in range(code.shape[0]):
         execute_row(code, step, lanes, tables, special, blackhole)
         if special[0] < 0:
-            _again(code, step, lanes, blackhole)
+            _recompute_special_lanes(code, step, lanes, blackhole)
 
 
 class Code(NamedTuple):
-    """A recorded program: instructions int32[n, 6]; register i holds constants[i] in every lane, the two inputs come
-    next, the last instruction computes the result."""
+    """A recorded program: instructions int32[n, 6]; the `tables` of its lookups; and the number of its `registers`.
+    Register i holds constants[i] in every lane; the registers of both inputs come next; the last instruction computes
+    the result."""
 
     instructions: NDArray[np.int32]
     constants: NDArray[np.uint32]
@@ -59,8 +62,8 @@ class Code(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Images of the two inputs and their modes, as in `buda_emu.arithmetic.kernels.tensix.functions.lanes`; whether the
-    program takes the second."""
+    """Both inputs of a program as Dst images, with their modes (`lanes.BF16` and so on). `two` is False for a program
+    that takes only the first; the second is not looked at then."""
 
     first: Image
     first_mode: int
@@ -80,8 +83,9 @@ def run_program(
     out_mode: int,
     blackhole: bool,
 ) -> None:
-    """Compute tiles start..stop of `out`, a Dst image of `out_mode`, by a recorded program. `mask` bool[1024]: datums
-    that are not set are copied from the first input. `blackhole`: with Blackhole's multiply-add."""
+    """Write to tiles start to stop - 1 of `out`, Dst images of `out_mode`, the results of a recorded program. mask:
+    bool[1024]; datums where it is not set are copied from the first input. `blackhole`: with that chip's
+    multiply-add."""
     code, constants, tables, registers = program
     first, first_mode, second, second_mode, two_inputs = inputs
     lanes = align_to_cache_line(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
@@ -95,7 +99,7 @@ def run_program(
             keep = first[tile, block : block + LANES]
             target = out[tile, block : block + LANES]
             block_mask = mask[block : block + LANES]
-            if not _any(block_mask):
+            if not _any_is_set(block_mask):
                 for i in range(_ROW):
                     target[i] = keep[i]
                 continue
@@ -110,7 +114,8 @@ def run_program(
 def apply_table(
     start: int, stop: int, image: Image, table: NDArray[np.uint16], mask: NDArray[np.bool_], out: Image
 ) -> None:
-    """Map tiles start..stop of 16-bit datums by a table of all 65536 results; where `mask` is unset they stay."""
+    """Write to tiles start to stop - 1 of `out` the datums of `image`, of 16 bits, mapped by a table of all 65536
+    results; datums where `mask`, bool[1024], is not set are copied."""
     for tile in range(start, stop):
         source = image[tile]
         target = out[tile]
@@ -120,8 +125,8 @@ def apply_table(
 
 
 @helper
-def _any(mask: Any) -> Any:
-    """Return whether any datum of a mask is set."""
+def _any_is_set(mask: Any) -> Any:
+    """Return whether a datum is set in the LANES datums of a mask."""
     any_set = False
     for i in range(_ROW):
         any_set |= mask[i]
@@ -129,9 +134,9 @@ def _any(mask: Any) -> Any:
 
 
 @helper
-def _again(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
-    """Compute the special lanes of a multiply-add, product or sum again; registers are places in `lanes`, unsigned
-    because numba would test signed ones for wrapping."""
+def _recompute_special_lanes(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
+    """Compute again, in place, the lanes of the result of a multiply-add, product or sum that `may_be_special` finds. A
+    product that is needed only where a condition does not hold (UNLESS) is left as it is where it does."""
     operation = code[step, 0]
     unless = code[step, 0] == MULTIPLY and code[step, 5] == UNLESS
     out = np.uint64(code[step, 1]) * _ROW
@@ -161,9 +166,11 @@ _LANES: Final = 32  # elements that a pass of the vector unit computes
 
 @kernel
 def random_words(state: NDArray[np.uint32], words: NDArray[np.uint32], mask: NDArray[np.bool_]) -> None:
-    """Fill `words` uint32[n, 32, 32] in the order of passes and step `state` uint32[32].
+    """Fill `words`, uint32[n, 32, 32], with the words of the generator of dropout, in the order of the vector unit's
+    passes, and step its `state`, uint32[32], one register for each lane (DEVICE_NUMERICS 3.3).
 
-    `mask` bool[32, 32] marks the datums that the vector mode reaches; all others are 0 and their passes do not happen.
+    `mask`, bool[32, 32], marks the datums that the vector mode reaches; all others are 0 and their passes do not step
+    the state.
     """
     for tile in range(words.shape[0]):
         for face in range(4):

@@ -1,5 +1,6 @@
-"""Products of the matrix unit in kernels: their operands and sizes, operands taken apart for a fidelity phase, and
-ACC, the accumulation (`buda_emu.arithmetic.tensix.products`), in integers of 32 bits with signs, without branches.
+"""What the kernels of products share: operands and sizes, operands taken apart for a fidelity phase, and ACC, the
+accumulation in Dst (DEVICE_NUMERICS 2.3; `buda_emu.arithmetic.tensix.products` defines it), in 32-bit signed integers
+without branches.
 
 Two identities carry ACC. A sum in sign and magnitude that rounds its ties towards +inf is a signed integer plus half,
 shifted down. And normalising and rounding away from zero is what adding half to the pattern of a single does, once the
@@ -20,27 +21,30 @@ ZERO_EXPONENT: Final = -(1 << 20)
 
 
 @helper
-def shift_of(phase: int) -> int:
-    """Return by how much the exponents of a phase's products are less than those of phase 0 (2.1)."""
+def phase_shift(phase: int) -> int:
+    """Return by how much the exponents of products in a fidelity phase, 0 to 3, are less than those of phase 0
+    (2.1)."""
     return 5 * (phase & 1) + 7 * (phase >> 1)
 
 
 @helper
 def exponent_bias(mode: int, exponent_bits: int, phase: int) -> np.int32:
-    """Return the number that is added to the exponents of two operands whose exponent fields have 5 or 8 bits (2.1)."""
+    """Return what is added to the sum of both operands' exponent fields to get their product's exponent in a phase. The
+    fields have 5 or 8 bits; operands of 5 bits get exponents of 8 bits in an fp32 Dst (2.1)."""
     bias = -127
     if exponent_bits == 5:
         bias = -15
         if mode == FP32:  # 112 more: exponents of 8 bits from here on
             bias = 97
-    return i32(bias - shift_of(phase))
+    return i32(bias - phase_shift(phase))
 
 
 @helper
 def accumulate_narrow(
     word: np.int32, x0: np.int32, v0: np.int32, x1: np.int32, v1: np.int32, half_float: bool
 ) -> np.int32:
-    """Return the word of a 16-bit Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it.
+    """Return a word of a 16-bit Dst after two sums are added to it at once (2.3): v0 in units of 2^-10 of 2^x0, and v1
+    likewise.
 
     |v| < 2^15; x is not negative, and v is 0 where x is. `half_float`: Dst holds fp16, not bf16.
     """
@@ -80,7 +84,8 @@ def accumulate_narrow(
 def _narrow_term(v: np.int32, distance: np.int32) -> np.int32:
     """Return v / 2^distance rounded to the nearest integer, ties upward.
 
-    The chip rounds twice, first with 13 bits more. That differs where v lies less than 2^-14 below a tie.
+    The chip rounds twice, first to 13 bits more (2.3 steps 2 and 3). So what lies less than 2^-14 below a tie is
+    rounded up here, too.
     """
     distance = min(distance, i32(20))
     unit = shift_left(i32(1), distance)
@@ -91,8 +96,8 @@ def _narrow_term(v: np.int32, distance: np.int32) -> np.int32:
 def accumulate_wide(
     word: np.int32, x0: np.int32, v0: np.int32, x1: np.int32, v1: np.int32, blackhole: bool
 ) -> np.int32:
-    """Return the word of an fp32 Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it; |v| < 2^15.
-    `blackhole`: without the older chips' error for a sum of -1 (2.3 step 5)."""
+    """Return a word of an fp32 Dst after two sums are added to it at once (2.3): v0 in units of 2^-10 of 2^x0, and v1
+    likewise; |v| < 2^15. `blackhole`: without Wormhole's error for a sum of -1 (2.3 step 5)."""
     x = i32(i32(word >> i32(23)) & i32(255))
     n = i32(i32(word & i32(FRACTION)) | i32(HIDDEN))
     if x == 0:
@@ -129,7 +134,8 @@ def accumulate_wide(
 
 @helper
 def _with_error_of_minus_one(exponent: np.int32, n: np.int32, common: np.int32) -> np.int32:
-    """Return the exponent of the sum n, which older chips get wrong where it is -1 (2.3 step 5)."""
+    """Return the exponent of the result, which Wormhole gets wrong where the sum `n` is -1 in its least units: 4 above
+    `common`, the common exponent of the terms (2.3 step 5)."""
     if n == -1:
         exponent = i32(common + i32(4))
     return exponent
@@ -144,7 +150,8 @@ def _wide_term(v: np.int32, distance: np.int32) -> np.int32:
 
 class RegisterOperand(NamedTuple):
     """An operand in a register file: words uint32[w or 1, tiles, 1024] (1: the same entry for every w), read through
-    `places`, in which a negative number is a tile full of the word `pad`; `transposed` inside each tile first."""
+    `places`: the source tile of each tile after TMs, negative for a tile full of the word `pad`. Each tile is
+    `transposed` first, if set."""
 
     words: Tensor
     places: Index
@@ -153,8 +160,8 @@ class RegisterOperand(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Sizes in tiles: `t` slices of `rows` x `inner` x `cols`, of which the inner tiles first to last - 1 are added;
-    `faces`: how many faces the inner dimension of a tile has, 1 or 2."""
+    """Sizes of a product in tiles: `t` slices of [rows, inner] x [inner, cols], of which the inner tiles first to last
+    - 1 are added. `faces`: how many faces the inner dimension of a tile has, 1 or 2."""
 
     t: int
     rows: int
@@ -166,8 +173,9 @@ class Extent(NamedTuple):
 
 
 class Product(NamedTuple):
-    """in0 (SrcB), read through t * rows * inner places, x in1 (SrcA), through t * inner * cols. `phases`:
-    bit p is set where phase p runs; `faces_first`: the phases run inside a face, as on Grayskull."""
+    """The product in0 x in1 on the matrix unit: in0 goes to SrcB and has t * rows * inner places, in1 goes to SrcA and
+    has t * inner * cols. Bit p of `phases` is set where fidelity phase p runs. `faces_first`: all phases run in one
+    inner face before the next, as on Grayskull; otherwise all faces in one phase (2.8)."""
 
     in0: RegisterOperand
     in1: RegisterOperand
@@ -182,16 +190,16 @@ PHASES: Final = 4  # fidelity phases of HiFi4 (DEVICE_NUMERICS 2.1)
 
 @helper
 def phase_and_face(step: int, faces: int, faces_first: bool) -> tuple[int, int]:
-    """Return phase and face of step 0 to PHASES * faces - 1 of a tile's product; `faces_first`: the phases run inside a
-    face."""
+    """Return the fidelity phase and the inner face of step 0 to PHASES * faces - 1 of a tile's product. `faces_first`:
+    all phases run in one face before the next face; otherwise all faces in one phase."""
     if faces_first:
         return step % PHASES, step // PHASES
     return step // faces, step % faces
 
 
 @helper
-def exponent_of(word: np.int32) -> np.int32:
-    """Return the exponent field of a Src word, that of a zero far below."""
+def src_exponent(word: np.int32) -> np.int32:
+    """Return the exponent field of a Src word; for a zero ZERO_EXPONENT, which lies far below all others."""
     exponent = i32(i32(word >> i32(23)) & i32(255))
     if exponent == 0:
         return i32(ZERO_EXPONENT)
@@ -200,7 +208,8 @@ def exponent_of(word: np.int32) -> np.int32:
 
 @helper
 def srca_part(word: np.int32, phase: int) -> np.int32:
-    """Return the 5 bits of the significand that a phase multiplies in SrcA, with the word's sign; 0 of a zero."""
+    """Return the 5 bits of the significand of a SrcA word that a phase multiplies (2.1), as an integer with the word's
+    sign; 0 for a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(m >> i32(6))
     if phase & 1:
@@ -210,7 +219,8 @@ def srca_part(word: np.int32, phase: int) -> np.int32:
 
 @helper
 def srcb_part(word: np.int32, phase: int) -> np.int32:
-    """Return the 7 bits of the significand that a phase multiplies in SrcB, with the word's sign; 0 of a zero."""
+    """Return the 7 bits of the significand of a SrcB word that a phase multiplies (2.1), as an integer with the word's
+    sign; 0 for a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(m >> i32(4))
     if phase & 2:
@@ -220,7 +230,8 @@ def srcb_part(word: np.int32, phase: int) -> np.int32:
 
 @helper
 def with_sign(part: np.int32, word: np.int32) -> np.int32:
-    """Return bits of the significand of a Src word as a number with the word's sign, 0 where the word is a zero."""
+    """Return `part`, an unsigned part of the significand of a Src word, with the word's sign; 0 if the word's exponent
+    is 0."""
     if i32(word & i32(INFINITY)) == 0:
         part = i32(0)
     sign = i32(word >> i32(31))
@@ -228,21 +239,21 @@ def with_sign(part: np.int32, word: np.int32) -> np.int32:
 
 
 @helper
-def exponents(out: Lanes, words: Lanes) -> None:
-    """Write the exponents of a tile's words."""
+def write_exponents(out: Lanes, words: Lanes) -> None:
+    """Write to `out`, int32[1024], the exponents of a tile's Src words, as `src_exponent` returns them."""
     for n in range(TILE):
-        out[n] = exponent_of(words[n])
+        out[n] = src_exponent(words[n])
 
 
 @helper
-def srca_parts(out: Lanes, words: Lanes, phase: int) -> None:
-    """Write the parts of a tile in SrcA that a phase multiplies."""
+def write_srca_parts(out: Lanes, words: Lanes, phase: int) -> None:
+    """Write to `out`, int32[1024], the parts of a tile in SrcA that a phase multiplies."""
     for n in range(TILE):
         out[n] = srca_part(words[n], phase)
 
 
 @helper
-def srcb_parts(out: Lanes, words: Lanes, phase: int) -> None:
-    """Write the parts of a tile in SrcB that a phase multiplies."""
+def write_srcb_parts(out: Lanes, words: Lanes, phase: int) -> None:
+    """Write to `out`, int32[1024], the parts of a tile in SrcB that a phase multiplies."""
     for n in range(TILE):
         out[n] = srcb_part(words[n], phase)

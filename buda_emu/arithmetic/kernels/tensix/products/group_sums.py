@@ -7,10 +7,10 @@ multiply-add for each product does both steps: it rounds the exact result to the
 sum stays below 2^15 units, so that it never leaves the binade of M. Fused multiply-adds round ties to even, but no ties
 occur: the parts of SrcB are made a little larger (`prepared`), by less than a quarter of a product's last place.
 
-The sums are then added to Dst with the M of the largest exponent of both. A word of a 16-bit Dst has 8 or 11 bits:
-adding it to M rounds it as the chip does. Each sum is rounded to the unit of that M, ties upward: it is increased by
-`HALF` and rounded down. A 32-bit Dst is counted in integers of 2^-13 of that unit. All steps are exact while exponents
-stay well within those of a single, which `matmul_by_singles` ensures.
+The sums are then added to Dst with the M of the largest exponent of both sums and the word. A word of a 16-bit Dst has
+8 or 11 bits: adding it to M rounds it as the chip does. Each sum is rounded to the unit of that M, ties upward: it is
+increased by `HALF` and rounded down. A 32-bit Dst is counted in integers of 2^-13 of that unit. All steps are exact
+while exponents stay well within those of a single, which `matmul_by_singles` ensures.
 
 Called from Python the functions compute the same in numpy, and so define the code.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.fma import fma_f32
-from buda_emu.arithmetic.kernels.tensix.products.accumulate import shift_of
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import phase_shift
 from buda_emu.arithmetic.kernels.tensix.products.prepared import cut_words, move_words
 from buda_emu.arithmetic.kernels.tensix.words import BF16, EDGE, FACE, FP16, FP32, GROUP, ROUNDING, TILE, i32
 from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
@@ -74,14 +74,15 @@ def add_tile(
     steps: Any,
     how: tuple[int, int, int, int, int, int, int, int],
 ) -> None:
-    """Compute word += SrcB x SrcA of a tile.
+    """Add SrcB x SrcA, a product of two prepared tiles, to the words of a tile of Dst, in place: the phases and inner
+    faces that `steps` names, one accumulation each.
 
-    word: float32[1024], words of Dst. Exponents of FP16 words are increased by OFFSET, those of BF16 words by ABOVE; a
-    BF16 word with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts from
+    word: float32[1024]. Exponents of FP16 words are OFFSET higher than Dst's, those of BF16 words ABOVE; a BF16 word
+    with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts of both operands from
     `prepared`. steps: int32[2 * n], the fidelity phase and the inner face of each step. how, in this order: the number
     of steps, at least one; the number of faces; the least exponent of products, as `prepared` counts them; the least
-    exponent of M for products that are not zeros, or 0 where exponents are too far apart for bytes; by how much
-    exponents were increased; 1 if words are cut after each step as `cut_words` does; the mode of Dst; 1 for Blackhole.
+    exponent of M for products that are not zeros, or 0 where exponents are too far apart for bytes; what was added to
+    exponents; 1 if words are cut after each step as `cut_words` does; the mode of Dst; 1 for Blackhole.
     """
     count, _, lowest, _, moved, cut, mode, blackhole = how
     count_b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)
@@ -91,7 +92,7 @@ def add_tile(
     for phase, face in steps[: 2 * count].reshape(-1, 2).tolist():
         sums = (count_b[:, face, :, None] + count_a[None, face]).max(axis=1)
         tops = np.maximum(sums, np.int32(lowest)).reshape(-1, 2) << i32(17)
-        shift = shift_of(phase)
+        shift = phase_shift(phase)
         groups = _group_sums(tops, b[(phase >> 1) * TILE :], a[(phase & 1) * TILE :], face)
         if mode == FP32:
             _add_face_wide(word, groups, shift, bool(blackhole))
@@ -104,16 +105,18 @@ def add_tile(
 
 
 def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
-    """Add the sums of one inner face to a 16-bit Dst. Each M is that of phase 0, whose exponent is greater by `shift`
-    than that of this phase."""
+    """Add the sums of both groups of 8 products of one inner face to the words of a 16-bit Dst, in place, as one
+    accumulation. `groups`: for each group the patterns of M, the constants that round its sums to their units, and M
+    plus the sums. `shift`: by how much the exponents of this phase are less than those of phase 0, for which M is
+    chosen."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         least = LEAST
         if mode == FP16:
             least = LEAST_FP16
-        common = _common(word, m0, m1, shift, least)
+        common = _common_m(word, m0, m1, shift, least)
         half = np.asarray(common - i32(HALF)).view(np.float32)
-        unit, inverse = (x.view(np.float32) for x in (common - i32(UNIT), _difference(INVERSE, common)))
+        unit, inverse = (x.view(np.float32) for x in (common - i32(UNIT), _constant_minus(INVERSE, common)))
         m = common.view(np.float32)
         total = fma_f32(word, np.float32(AWAY), m)
         for pattern, group in ((m0, total0), (m1, total1)):
@@ -134,11 +137,14 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
 
 
 def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) -> None:
-    """Add the sums of one inner face to a 32-bit Dst. Each M is that of phase 0."""
+    """Add the sums of both groups of 8 products of one inner face to the words of a 32-bit Dst, in place, as one
+    accumulation. `groups` and `shift` are those of `_add_face`: for each group M and M plus its sums, and by how much
+    exponents are less than those of phase 0, for which M is chosen. `blackhole`: without Wormhole's error for a sum of
+    -1 (2.3 step 5)."""
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
-        common = _common(word, m0, m1, shift, LEAST_WIDE)
-        inverse = _difference(INVERSE_WIDE, common)
+        common = _common_m(word, m0, m1, shift, LEAST_WIDE)
+        inverse = _constant_minus(INVERSE_WIDE, common)
         half = (word.view(np.int32) & i32(NEGATIVE_SIGN)) | i32(HALF_BELOW)
         count = fma_f32(word, inverse.view(np.float32), half.view(np.float32)).astype(np.int32)  # towards zero
         scale = np.asarray(inverse - i32(shift << 23)).view(np.float32)
@@ -155,30 +161,33 @@ def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) 
         word[:] = bits.view(np.float32)
 
 
-def _square(tile: Any) -> Any:
-    """Return the tile that an array begins with, [32, 32]."""
+def _as_tile(tile: Any) -> Any:
+    """Return the first 1024 elements of an array as a tile [32, 32]."""
     return tile[: EDGE * EDGE].reshape(EDGE, EDGE)
 
 
-def _difference(number: int, pattern: Any) -> Any:
-    """Return the constant `number` minus each pattern, as words that wrap around."""
+def _constant_minus(number: int, pattern: Any) -> Any:
+    """Return the constant `number` minus each word of `pattern`, as int32 that wrap around."""
     return np.asarray(np.array(number, np.uint32) - pattern.view(np.uint32)).view(np.int32)
 
 
-def _common(word: Any, m0: Any, m1: Any, shift: int, least: int) -> Any:
-    """Return the pattern of M for the largest exponent of both sums and the word, but no less than `least`: in the
-    later phases sums of zeros alone have a smaller one."""
+def _common_m(word: Any, m0: Any, m1: Any, shift: int, least: int) -> Any:
+    """Return for each word the pattern of the M at which both sums and the word are added: that of their largest
+    exponent, but no less than `least`, since in later phases sums of zeros alone have smaller exponents. `m0` and `m1`:
+    the patterns of the groups' M in phase 0; `shift`: by how much this phase's exponents are less."""
     word_pattern = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(INFINITY)) | i32(M_FRACTION)
     return np.maximum(np.maximum(np.maximum(m0, m1) - i32(shift << 23), word_pattern), i32(least))
 
 
 def _group_sums(patterns: NDArray[np.int32], b: Any, a: Any, face: int) -> list[Group]:
-    """Return the pattern of M and M with the sum, for both groups of a face."""
+    """Return for both groups of an inner face the patterns of M, int32[1024], and M plus the group's sum,
+    float32[1024]. `patterns`, int32[1024, 2], are those of M; `b` and `a` begin with the parts of the operands that the
+    phase multiplies."""
     sums: list[Group] = []
     for group in range(2):
         m = np.ascontiguousarray(patterns[:, group])
         total = m.view(np.float32).reshape(EDGE, EDGE)
         for k in range(face * FACE + group * GROUP, face * FACE + (group + 1) * GROUP):
-            total = fma_f32(_square(b)[:, k, None], _square(a)[None, k], total)
+            total = fma_f32(_as_tile(b)[:, k, None], _as_tile(a)[None, k], total)
         sums.append((m, total.reshape(-1)))
     return sums

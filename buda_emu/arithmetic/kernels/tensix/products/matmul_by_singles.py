@@ -1,8 +1,9 @@
-"""The matrix product of tiles in singles (`group_sums`), while exponents are far enough from the ends of their range.
+"""The matrix product of tiles in singles (`group_sums`), for exponents that are far enough from the ends of their
+range.
 
 A panel of result tiles is summed up together, one inner tile after the other, and an operand tile is prepared once for
-all of them. Numbers near the ends of Dst's range are computed further up or down, by an offset to all exponents, and
-after each accumulation cut where that range ends.
+the whole panel. Numbers near the ends of Dst's range are computed with an offset added to all exponents, and after each
+accumulation cut where Dst's range ends.
 """
 
 from typing import Final, NamedTuple
@@ -56,9 +57,10 @@ GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its la
 
 
 class Traversal(NamedTuple):
-    """The way through the inner tiles. `spill`, of `spills`: the conversion of a tile after those inner tiles for which
-    `ends` is set, but for the last. `fresh`: dst is not read, as if full of zeros. `moved`, even: by how much exponents
-    are greater here; 0 for operands of family A, and not above 0 for a spill through blocks."""
+    """How the inner tiles are gone through. `spill`: a code of `spills`, the conversion of a result tile after each
+    inner tile for which `ends` is set, except the last. `fresh`: Dst begins with zeros, whatever dst holds. `moved`,
+    even: what is added to all exponents while the kernel computes; 0 for operands of family A, and not above 0 for a
+    spill through blocks."""
 
     spill: int
     ends: NDArray[np.bool_]
@@ -76,11 +78,12 @@ def matmul_by_singles(
     left_out: NDArray[np.bool_],
     memory: NDArray[np.int32],
 ) -> None:
-    """Compute dst += in0 x in1 with arithmetic of singles; arguments as for `tile_matmul.matmul_tiles`.
+    """Add in0 x in1 to dst with arithmetic of singles, to the same bits as `matmul_by_integers`; arguments as for
+    `tile_matmul.matmul_tiles`.
 
-    left_out: bool[stop - start], True on return for an item whose numbers singles cannot hold. Its tile is as it was.
-    memory: `room_for(start, stop, rows, cols)` words to work in; slices of an array of the kernel's own would be
-    reference-counted, which takes a fifteenth of the time.
+    left_out: bool[stop - start], set to True for an item whose numbers singles cannot hold; its tile of dst is not
+    written. memory: `room_for(start, stop, rows, cols)` int32 to work in; slices of an array of the kernel's own would
+    be reference-counted, which takes a fifteenth of the time.
     """
     in0, in0_index, in0_pad, _ = product.in0
     in1, in1_index, in1_pad, in1_transposed = product.in1
@@ -108,7 +111,7 @@ def matmul_by_singles(
     a_ranges = part_of(room, used, 2 * width)
     b_ranges = part_of(room, used + 2 * width, 2 * height)
     steps = np.empty(2 * PHASES * faces, np.int32)
-    count = _steps_of(steps, faces, phases, product.faces_first)
+    count = _write_steps(steps, faces, phases, product.faces_first)
     dst_ranges = np.empty((height * width, 2), np.int64)
     active = np.empty(height * width, np.bool_)
 
@@ -121,7 +124,7 @@ def matmul_by_singles(
         above = ABOVE
     lift = (bias + offset + FLOAT_BIAS) // 2
     plus = COUNTS * (bias + offset + ABOVE) + COUNTS // 2
-    floor = _least_common(mode, exponent_bits)
+    floor = _least_common_exponent(mode, exponent_bits)
     lowest = COUNTS * (max(bias + offset, floor) + ABOVE) + COUNTS // 2
     least_sum = max(LEAST_SUM, moved + 1)
     fraction_bits = 10  # of the last place of an accumulation, below its common exponent (DEVICE_NUMERICS 2.3)
@@ -160,7 +163,7 @@ def matmul_by_singles(
                 if active[place]:
                     word = part_of(panel, place * TILE, TILE)
                     image = dst[entry, part * per_slice + number].view(np.int32)
-                    least, greatest = _load(word, image, mode, fresh)
+                    least, greatest = _load_dst_tile(word, image, mode, fresh)
                     beyond = greatest > 0 and (
                         least + moved < floor or greatest + moved > MOST_WORD or greatest == INFINITE
                     )
@@ -244,17 +247,19 @@ def matmul_by_singles(
                 if active[place]:
                     word = part_of(panel, place * TILE, TILE)
                     number = (top + place // (right - left)) * cols + left + place % (right - left)
-                    _store(dst[entry, part * per_slice + number].view(np.int32), word, above, offset, mode)
+                    _store_dst_tile(dst[entry, part * per_slice + number].view(np.int32), word, above, offset, mode)
 
 
 def room_for(start: int, stop: int, rows: int, cols: int) -> int:
-    """Return the words of memory that `matmul_by_singles` works in for these items."""
+    """Return how many int32 of `memory` the kernel `matmul_by_singles` needs for items start to stop - 1 of a result
+    with slices of rows x cols tiles."""
     height, width = panel_of(stop - start, rows, cols)
     return (height * width + 1) * TILE + (height + width) * (EXPONENTS + 2 * TILE + LINE) + LINE
 
 
 def panel_of(items: int, rows: int, cols: int) -> tuple[int, int]:
-    """Return how many rows and columns of tiles are summed up at a time."""
+    """Return the rows and columns of tiles of a panel, the result tiles that are summed up together, where so many
+    items are asked for."""
     width = max(1, min(cols, items, WIDTH))
     return max(1, min(rows, (items + cols - 1) // cols + 1, PANEL // width)), width
 
@@ -263,8 +268,9 @@ _panel: Final = helper(panel_of)
 
 
 @helper
-def _load(word: Lanes, image: Lanes, mode: int, fresh: bool) -> tuple[int, int]:
-    """Write the words of a tile of Dst, zeros with `fresh`, and return the range of their exponents."""
+def _load_dst_tile(word: Lanes, image: Lanes, mode: int, fresh: bool) -> tuple[int, int]:
+    """Write to `word` the words of a tile of Dst, or zeros with `fresh`, and return their least and greatest exponent,
+    (255, 0) where all are zeros."""
     if fresh:
         clear_words(word)
         return INFINITE, 0
@@ -273,8 +279,9 @@ def _load(word: Lanes, image: Lanes, mode: int, fresh: bool) -> tuple[int, int]:
 
 
 @helper
-def _store(image: Lanes, word: Lanes, above: int, offset: int, mode: int) -> None:
-    """Write the words of a tile to Dst, with the exponents that Dst has."""
+def _store_dst_tile(image: Lanes, word: Lanes, above: int, offset: int, mode: int) -> None:
+    """Write the words of a tile, whose exponents are `above` + `offset` higher than Dst's, to its Dst image; `word`
+    changes."""
     if above:
         move_words(word, -above)  # zeros become 0
     if offset:
@@ -283,8 +290,10 @@ def _store(image: Lanes, word: Lanes, above: int, offset: int, mode: int) -> Non
 
 
 @helper
-def _least_common(mode: int, exponent_bits: int) -> int:
-    """Return an exponent, moved as those of words are, that no common exponent of a sum is below; 0 for none."""
+def _least_common_exponent(mode: int, exponent_bits: int) -> int:
+    """Return the exponent to which a smaller common exponent of a sum is raised, counted as those of the kernel's words
+    are, so that all steps are exact; 0 if there is none, as for operands of family A in 32 bits, whose zeros have an
+    exponent."""
     if mode == FP16:
         return OFFSET
     if mode == BF16:
@@ -295,8 +304,10 @@ def _least_common(mode: int, exponent_bits: int) -> int:
 
 
 @helper
-def _steps_of(steps: Index, faces: int, phases: int, faces_first: bool) -> int:
-    """Write phase and face of each step of a tile's product, and return the number of steps."""
+def _write_steps(steps: Index, faces: int, phases: int, faces_first: bool) -> int:
+    """Write to `steps` the fidelity phase and the inner face of each step of a tile's product, in the chip's order, and
+    return the number of steps. Bit p of `phases` is set where phase p runs; `faces_first`: all phases run in one face
+    before the next (2.8)."""
     count = 0
     for step in range(PHASES * faces):
         phase, face = phase_and_face(step, faces, faces_first)

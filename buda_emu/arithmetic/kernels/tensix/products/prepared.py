@@ -1,6 +1,6 @@
-"""Operand tiles of the matrix unit taken apart once for all their products (`group_sums`): exponents as 16-bit
-integers, COUNTS times the field each, and as bytes where they are near each other; parts for the fidelity phases as
-singles, each in the place of the first one's bits.
+"""Operand tiles of the matrix unit prepared once for all their products (`group_sums`): their exponents as 16-bit
+integers, COUNTS times the field each, and as bytes where they are near each other; their parts for the fidelity phases
+as singles, each multiplied by the power of two that puts it in the place of the first part.
 
 In a kernel that is vector code, one pass over the words (`intrinsics/prepared.py`); called from Python the functions
 compute the same in numpy, and so define it.
@@ -46,14 +46,16 @@ MORE_OF_POWER: Final = np.float32(MORE / 2**23)
 
 @helper
 def align_to_cache_line(memory: Any, size: int) -> Any:
-    """Return `size` elements of a longer array, from a cache line on."""
+    """Return the `size` elements of `memory` from the first one on that begins a cache line; `memory` must be longer by
+    a line."""
     first = (-memory.ctypes.data % _LINE) // memory.itemsize
     return part_of(memory, first, size)
 
 
 @helper
 def range_of(words: Any, none: int) -> tuple[int, int]:
-    """Return the least and the largest exponent field of words above `none`; (255, 0) where there are none."""
+    """Return the least and the greatest exponent field of a tile's words, of those above `none`; (255, 0) if there are
+    none."""
     least = i32(255)
     greatest = i32(0)
     nothing = i32(none)
@@ -70,7 +72,8 @@ def range_of(words: Any, none: int) -> tuple[int, int]:
 
 @helper
 def move_words(word: Any, by: int) -> None:
-    """Add `by` to the exponents of a tile's words; words with no exponent above 0, before or after, become 0."""
+    """Add `by` to the exponents of a tile's words, in place; a word whose exponent is 0, or is 0 or less afterwards,
+    becomes +0."""
     increment = i32(by << 23)
     none = i32(max(-by, 0) << 23)
     for n in range(TILE):
@@ -79,8 +82,8 @@ def move_words(word: Any, by: int) -> None:
 
 @helper
 def cut_words(word: Any, moved: int) -> None:
-    """Clear or clamp words that are too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step
-    7)."""
+    """Cut a tile's words, in place, to what Dst can hold, where exponents are `moved` higher than Dst's: words below
+    the least normal number become +0, those above the largest an infinity (2.3 step 7)."""
     least = i32(max(moved + 1, 0) << 23)
     greatest = i32((INFINITE + min(moved, 0)) << 23)
     for n in range(TILE):
@@ -89,13 +92,14 @@ def cut_words(word: Any, moved: int) -> None:
 
 
 def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int) -> None:
-    """Prepare a tile of words int32[1024]: its exponents, int32[EXPONENTS], the parts that `phases` need, which has
-    a bit for each phase, and the range of `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the
-    parts."""
+    """Prepare a tile of SrcA words, int32[1024]. Write its exponents to `exponent`, int32[EXPONENTS]; to `parts`, as
+    singles with `lift` added to their exponents, the first parts and, if a phase needs them, the second ones; and the
+    least and greatest exponent field, as of `range_of`, to `ends`, int32[2]. Bit p of `phases` is set where phase p
+    runs."""
     _write_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(GROUP, -1, 2, 2)
-    faces[...] = _bytes(words[:TILE].reshape(2, 2, GROUP, -1), ends).transpose(2, 3, 0, 1) ^ np.uint8(0x80)
-    lifted = _lift(words, lift)
+    faces[...] = _exponent_bytes(words[:TILE].reshape(2, 2, GROUP, -1), ends).transpose(2, 3, 0, 1) ^ np.uint8(0x80)
+    lifted = _lift_words(words, lift)
     first = (lifted & i32(SRCA_FIRST)).view(np.float32)
     parts[:TILE] = first
     if phases & 0b1010:  # phases 0 and 2 share a part, 1 and 3 the other
@@ -104,11 +108,12 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 
 
 def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
-    """Prepare a tile of SrcB as `prepare_srca` does for SrcA. `plus` is added to the counts of exponents."""
+    """Prepare a tile of SrcB words as `prepare_srca` does for SrcA; parts get a bit more, so that no ties occur
+    (`MORE`). `plus` is added to the exponents as counted in COUNTS, but not to the bytes."""
     _write_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(-1, GROUP, 2, 2)
-    faces[...] = _bytes(words[:TILE].reshape(-1, 2, 2, GROUP), ends).transpose(0, 3, 1, 2)
-    lifted = _lift(words, lift)
+    faces[...] = _exponent_bytes(words[:TILE].reshape(-1, 2, 2, GROUP), ends).transpose(0, 3, 1, 2)
+    lifted = _lift_words(words, lift)
     first = lifted & i32(SRCB_FIRST)
     parts[:TILE] = np.where(lifted == 0, i32(0), first | i32(MORE)).view(np.float32)
     if phases & 0b1100:
@@ -118,8 +123,9 @@ def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 
 
 def _write_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
-    """Write the first HALVES words of `Exponents`, with `plus` added to each count, and the least and greatest exponent
-    field to `ends`. `words` [n, group, m] are those of a tile, so that the two groups of an inner face are paired."""
+    """Write the first HALVES words of `Exponents`, with `plus` added to each, and the least and greatest exponent field
+    to `ends`. `words` [n, group, m] are those of a tile, viewed so that both groups of an inner face stand side by
+    side."""
     field = words >> 23 & 255
     ends[0] = np.where(field == 0, 255, field).min()
     ends[1] = field.max()
@@ -127,13 +133,13 @@ def _write_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
     exponent[:HALVES] = (value[:, 1] << 16 | value[:, 0] & 0xFFFF).reshape(-1)
 
 
-def _bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
-    """Return exponents as bytes, counted from the least in `ends`, 0 for zeros."""
+def _exponent_bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
+    """Return exponents as the bytes of `Exponents`: SPAN + 1 for the least one, ends[0], and 0 for zeros."""
     field = words >> 23 & 255
     return np.where(field == 0, 0, field - ends[0] + SPAN + 1).astype(np.uint8)
 
 
-def _lift(words: Any, lift: int) -> Any:
-    """Return words with `lift` added to their exponents, 0 where the exponent is 0."""
+def _lift_words(words: Any, lift: int) -> Any:
+    """Return a tile's words with `lift` added to their exponents, 0 where the exponent is 0."""
     word = words[:TILE]
     return np.where(word & i32(INFINITY), word + i32(lift << 23), i32(0))

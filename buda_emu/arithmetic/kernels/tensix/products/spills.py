@@ -1,8 +1,10 @@
 """What a tile in Dst is after it went to intermed_df and back between two blocks of a product (DEVICE_NUMERICS 2.8):
-packed, unpacked and copied, without leaving the cache. `spilled` says what a pair of formats does to a word.
+packed, unpacked and copied, without leaving the cache. SPILLS names the conversion of Dst's words for each combination
+of formats that is known.
 
 The words are those of `matmul_by_singles`: no exponent is 0 but that of +0, and in 16 bits none is near 255. There a
-zero of `group_sums.add_tile`, with an exponent of ABOVE or less, stays one: it is kept or becomes 0, beside others 0.
+zero of `group_sums.add_tile`, a word with an exponent of ABOVE or less, stays one: it is kept or becomes 0, beside
+others 0.
 """
 
 from collections.abc import Mapping
@@ -13,8 +15,9 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.kernels.fma import fma_f32
-from buda_emu.arithmetic.kernels.tensix.conversions import assemble_row, spread_groups
+from buda_emu.arithmetic.kernels.tensix.pack import assemble_row
 from buda_emu.arithmetic.kernels.tensix.products.prepared import range_of
+from buda_emu.arithmetic.kernels.tensix.unpack import spread_groups
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, clip_infinity, i32, zero_if
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
@@ -45,7 +48,8 @@ LEAST: Final = 11 << 23  # below that of any word but a zero; a group of zeros h
 
 @helper
 def spill_any(word: Lanes, kind: int) -> None:
-    """Convert words of any exponents, such as a product by integers leaves, as `spill_words` does."""
+    """Convert a tile's words in place as `spill_words` does, but for words with any exponents, as integer arithmetic
+    leaves them."""
     if kind != BLOCKS:
         spill_words(word, kind)
         return
@@ -67,7 +71,8 @@ def spill_any(word: Lanes, kind: int) -> None:
 
 @helper
 def spill_words(word: Lanes, kind: int) -> None:
-    """Convert the words of a tile as a spill of that kind does."""
+    """Convert a tile's words in place as a spill does: `kind` is AS_IT_WAS (no change), BLOCKS (`through_blocks`) or
+    TF32, which cuts the fraction to 10 bits, and makes exponent 0 a +0 and exponent 255 an infinity (2.7)."""
     if kind == BLOCKS:
         through_blocks(word.view(np.float32))
     elif kind == TF32:
@@ -78,8 +83,9 @@ def spill_words(word: Lanes, kind: int) -> None:
 
 
 def through_blocks(word: Any) -> None:
-    """Convert float32[1024] words of a bf16 Dst to Bfp8_b and back, in place: rounded to 6 bits of fraction, then in
-    groups of 16 to 7 bits below the largest exponent, halves away from zero both times (4.2, 4.5, 1.2)."""
+    """Convert words of a bf16 Dst, float32[1024], to Bfp8_b and back, in place: rounded to 6 bits of fraction, then in
+    groups of 16 to magnitudes of 7 bits, at most 127, at the largest exponent of the group; both times halves away from
+    zero (4.2, 4.5, 1.2)."""
     bits = word.view(np.int32)
     size = np.asarray((bits & i32(MAGNITUDE)) + i32(HALF)) & i32(KEPT)
     shared = np.maximum(size.reshape(-1, GROUP).max(axis=1) & i32(INFINITY), i32(LEAST)).repeat(GROUP)

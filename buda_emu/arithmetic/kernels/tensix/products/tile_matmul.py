@@ -1,9 +1,9 @@
-"""The matrix product of tiles as the matrix unit accumulates it (`buda_emu.arithmetic.tensix.products.tile_matmul`,
-`mvmul`), of floats and of 8-bit integers.
+"""The matrix product of tiles as the matrix unit accumulates it, of floats and of 8-bit integers, with element-wise ops
+of integers (`tile_matmul`, `int_tile_matmul`, `int_elwmul` and others of `buda_emu.arithmetic.tensix.products`).
 
-Input 0 is SrcB, input 1 is SrcA. Two kernels make the same bits for floats: one in singles, for what lies far enough
-from the ends of their range, as nearly everything does; one in integers, several times slower, compiled when it is
-first needed. The kernel of 8-bit integers keeps Dst in two's complement.
+Input 0 is SrcB, input 1 is SrcA (DEVICE_NUMERICS 2.8). Two kernels make the same bits for floats: one in singles, for
+numbers far enough from the ends of their range, as nearly all are; one in integers, several times slower, compiled when
+it is first needed. The kernels of integers keep Dst in two's complement while they compute.
 """
 
 from itertools import pairwise
@@ -19,11 +19,11 @@ from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     accumulate_narrow,
     accumulate_wide,
     exponent_bias,
-    exponents,
     phase_and_face,
-    srca_parts,
-    srcb_parts,
     with_sign,
+    write_exponents,
+    write_srca_parts,
+    write_srcb_parts,
 )
 from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal, matmul_by_singles, room_for
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, BLOCKS
@@ -50,7 +50,8 @@ ROWS: Final = 8  # of SrcB, in one MVMUL
 
 @kernel
 def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> None:
-    """Compute dst += in0 x in1 with integers, one item after the other; arguments as for `tile_matmul.matmul_tiles`."""
+    """Add in0 x in1 to items start to stop - 1 of dst with integer arithmetic, one after the other, for numbers of any
+    size. dst: uint32[w, t * rows * cols, 1024], Dst images of the setting's mode; its tiles are the items."""
     in0, in0_index, in0_pad, _ = product.in0
     in1, in1_index, in1_pad, in1_transposed = product.in1
     t, rows, inner, cols, first, last, faces = product.extent
@@ -75,14 +76,14 @@ def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> 
         for k in range(first, last):
             fetch_words(srcb, in0, entry, in0_index[row * inner + k], in0_pad, False)
             fetch_words(srca, in1, entry, in1_index[(row // rows * inner + k) * cols + col], in1_pad, in1_transposed)
-            exponents(exponent_a, srca)
-            exponents(exponent_b, srcb)
+            write_exponents(exponent_a, srca)
+            write_exponents(exponent_b, srcb)
             # Phases 0 and 2 share a part of SrcA, 1 and 3 the other; 0 and 1 one of SrcB, 2 and 3 the other.
             for half in range(2):
                 if phases & 0b0101 << half:
-                    srca_parts(part_a[half], srca, half)
+                    write_srca_parts(part_a[half], srca, half)
                 if phases & 0b0011 << 2 * half:
-                    srcb_parts(part_b[half], srcb, 2 * half)
+                    write_srcb_parts(part_b[half], srcb, 2 * half)
             for step in range(PHASES * faces):
                 phase, face = phase_and_face(step, faces, faces_first)
                 if phases >> phase & 1:
@@ -103,8 +104,9 @@ def _multiply_face(
     face: int,
     setting: tuple[np.int32, int, bool],
 ) -> None:
-    """Compute word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces'
-    columns. `setting`: the exponents' bias, Dst's mode, whether it is a Blackhole."""
+    """Add SrcB x SrcA over one inner face to the words of a tile, in place: four MVMUL, each of 8 rows of SrcB and all
+    32 columns. Exponents and parts are those of whole tiles. `setting`: the exponents' bias, Dst's mode, whether it is
+    a Blackhole."""
     bias, mode, blackhole = setting
     x0 = np.empty(ROWS * EDGE, np.int32)
     v0 = np.empty(ROWS * EDGE, np.int32)
@@ -132,8 +134,9 @@ def _group_sums(
     part_a: Lanes,
     place: tuple[int, int, np.int32],
 ) -> None:
-    """Write exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
-    `place`: first, k, and the exponents' bias."""
+    """Write the exponents `x` and signed sums `v` of groups of 8 products, int32[ROWS * 32] each, for 8 rows of SrcB
+    and all columns (2.2 steps 1 to 3); a sum with an exponent of 0 or less is 0. `place`: the first row's place in the
+    tile, the first inner index k of the group, and the exponents' bias."""
     first, k, bias = place
     eb = exponent_b[first + k :]
     pb = part_b[first + k :]
@@ -148,16 +151,15 @@ def _group_sums(
             total = i32(0)
             for n in range(GROUP):
                 distance = i32(top - i32(eb[at + n] + ea[EDGE * n + j]))
-                total = i32(total + _term(pb[at + n], pa[EDGE * n + j], distance))
+                total = i32(total + _rounded_product(pb[at + n], pa[EDGE * n + j], distance))
             exponent = i32(top + bias)
             x[at + j] = max(exponent, i32(0))
             v[at + j] = zero_if(exponent <= 0, total)
 
 
 @helper
-def _term(p: np.int32, q: np.int32, distance: np.int32) -> np.int32:
-    """Return p * q / 2^distance rounded to the nearest integer, ties away from zero. Of a negative product one unit of
-    the doubled value is taken off, which turns its ties downward."""
+def _rounded_product(p: np.int32, q: np.int32, distance: np.int32) -> np.int32:
+    """Return p * q / 2^distance rounded to the nearest integer, ties away from zero (2.2 step 2)."""
     v = i32(i32(p << i32(1)) * q)
     v = shift_right(i32(v + i32(v >> i32(31))), min(distance, i32(30)))
     return i32(i32(v + i32(1)) >> i32(1))
@@ -170,11 +172,12 @@ as `Traversal.moved` has to be, and apart by less than the range that singles se
 
 
 def matmul_tiles(start: int, stop: int, dst: Tensor, product: Product, fresh: bool = False) -> None:
-    """Add the product to dst, in the chip's order.
+    """Add in0 x in1 to dst in the chip's order, for numbers of any size: in singles, and in integers where those do not
+    suffice.
 
-    dst: uint32[w, t * rows * cols, 1024], Dst images of the setting's mode. `fresh`: the old contents of those items of
-    dst are ignored, as if they were zeros. Items: the w * t * rows * cols tiles of `dst`. An operand tile is prepared
-    once for all items of a call, so several rows of tiles in one call are faster.
+    dst: uint32[w, t * rows * cols, 1024], Dst images of the setting's mode; its tiles are the items, of which start to
+    stop - 1 are computed. `fresh`: these are taken for zeros, whatever they hold. An operand tile is prepared once for
+    all items of a call, so several rows of tiles in one call are faster.
     """
     for index in matmul_where_singles_suffice(start, stop, dst, product, Traversal(AS_IT_WAS, _NO_ENDS, fresh)):
         matmul_by_integers(index, index + 1, dst, product)
@@ -183,25 +186,26 @@ def matmul_tiles(start: int, stop: int, dst: Tensor, product: Product, fresh: bo
 def matmul_where_singles_suffice(
     start: int, stop: int, dst: Tensor, product: Product, traversal: Traversal
 ) -> list[int]:
-    """Add the product to dst by the kernel of singles, with the spills of `traversal`, whose `moved` is 0. Return the
-    items that it cannot compute exactly, for the caller to compute by a slower way; their tiles are unchanged, or zeros
-    with `fresh`."""
-    left = _left_out(start, stop, dst, product, traversal)
+    """Add in0 x in1 to items start to stop - 1 of dst by the kernel of singles, with the spills of `traversal`, whose
+    `moved` is 0; items out of range are tried again with other offsets to exponents. Return the items that singles
+    cannot compute exactly, for the caller to compute by a slower way; their tiles are unchanged, or zeros with
+    `fresh`."""
+    left = _try_singles(start, stop, dst, product, traversal)
     if left and product.setting.exponent_bits == 8:
         for moved in _MOVED:
             if moved < 0 or traversal.spill != BLOCKS:
                 retry = traversal._replace(moved=moved)
                 still_left: list[int] = []
                 for run in runs(left):
-                    still_left += _left_out(*run, dst, product, retry)
+                    still_left += _try_singles(*run, dst, product, retry)
                 left = still_left
     if traversal.fresh and left:
         dst.reshape(-1, TILE)[left] = 0
     return left
 
 
-def _left_out(start: int, stop: int, dst: Tensor, product: Product, traversal: Traversal) -> list[int]:
-    """Run the kernel of singles, and return the items of start..stop that it leaves out."""
+def _try_singles(start: int, stop: int, dst: Tensor, product: Product, traversal: Traversal) -> list[int]:
+    """Run the kernel of singles on items start to stop - 1, and return the items that it leaves out."""
     left_out = np.zeros(stop - start, np.bool_)
     memory = np.empty(room_for(start, stop, product.extent.rows, product.extent.cols), np.int32)
     matmul_by_singles(start, stop, dst, product, traversal, left_out, memory)
@@ -211,7 +215,8 @@ def _left_out(start: int, stop: int, dst: Tensor, product: Product, traversal: T
 
 
 def runs(items: list[int]) -> list[tuple[int, int]]:
-    """Return rising numbers as runs of neighbours: (first, one past the last)."""
+    """Return ascending numbers as runs of consecutive ones, each as its first and one past its last; [] for no
+    numbers."""
     if not items:
         return []
     cuts = [n for n in range(1, len(items)) if items[n] != items[n - 1] + 1]
@@ -223,10 +228,11 @@ LIMIT: Final = (1 << 31) - 1  # at which an integer Dst saturates (DEVICE_NUMERI
 
 @kernel
 def int_matmul_tiles(start: int, stop: int, dst: Tensor, product: Product) -> None:
-    """Compute dst += in0 x in1 over the inner tiles first to last - 1, in all four phases.
+    """Add in0 x in1 of 8-bit integers to dst over the inner tiles first to last - 1, in all four phases, saturating
+    after each MVMUL at +-(2^31 - 1) (DEVICE_NUMERICS 5).
 
-    Arguments as for `tile_matmul.matmul_tiles`, without its phases, setting and pads; dst is in sign and magnitude, and
-    a negative index is a tile of zeros. Items: the w * t * rows * cols tiles of `dst`.
+    dst: uint32[w, t * rows * cols, 1024] in sign and magnitude; its tiles are the items, of which start to stop - 1 are
+    computed. Of `product` phases, setting and pads are not looked at: a negative place is a tile of zeros.
     """
     in0, in0_index, _, _ = product.in0
     in1, in1_index, _, in1_transposed = product.in1
@@ -245,43 +251,43 @@ def int_matmul_tiles(start: int, stop: int, dst: Tensor, product: Product) -> No
         row = tile // cols
         col = tile - row * cols
         image = dst[entry, tile].view(np.int32)
-        _decode(value, image)
+        _from_sign_magnitude(value, image)
         for k in range(first, last):
             fetch_words(srcb, in0, entry, in0_index[row * inner + k], np.uint32(0), False)
             in1_at = in1_index[(row // rows * inner + k) * cols + col]
             fetch_words(srca, in1, entry, in1_at, np.uint32(0), in1_transposed)
             for step in range(PHASES * faces):
                 phase, face = phase_and_face(step, faces, faces_first)
-                _parts(a, srca, srca_mask(phase))
-                _parts(b, srcb, srcb_mask(phase))
+                _write_masked_integers(a, srca, srca_mask(phase))
+                _write_masked_integers(b, srcb, srcb_mask(phase))
                 _mvmul(value, b, a, face * FACE, line)
-        _encode(image, value)
+        _to_sign_magnitude(image, value)
 
 
 @kernel
 def int_elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles) -> None:
-    """Compute dst += srca * srcb in all four phases: uint32[n, 1024] each, dst in sign and magnitude. Items: the
-    tiles."""
+    """Add srca * srcb, element by element, to tiles start to stop - 1 of dst, in all four phases, saturating after each
+    (DEVICE_NUMERICS 5): uint32[n, 1024] each, dst in sign and magnitude, the others Src words of 8-bit integers."""
     value = np.empty(TILE, np.int32)
     for index in range(start, stop):
         image = dst[index].view(np.int32)
         a = srca[index].view(np.int32)
         b = srcb[index].view(np.int32)
-        _decode(value, image)
+        _from_sign_magnitude(value, image)
         for phase in range(PHASES):
             mask_a = srca_mask(phase)
             mask_b = srcb_mask(phase)
             for n in range(TILE):
-                value[n] = _add_saturating(value[n], i32(_part(a[n], mask_a) * _part(b[n], mask_b)))
-        _encode(image, value)
+                value[n] = _add_saturating(value[n], i32(_masked_integer(a[n], mask_a) * _masked_integer(b[n], mask_b)))
+        _to_sign_magnitude(image, value)
 
 
 @kernel
 def int_elwadd_tiles(
     start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, subtract: bool, accumulate: bool
 ) -> None:
-    """Compute dst = srca + srcb, or the difference; `accumulate`: added to the old dst. Arrays as for
-    `int_elwmul_tiles`."""
+    """Write srca + srcb, or srca - srcb with `subtract`, to tiles start to stop - 1 of dst, saturating; with
+    `accumulate` it is added to the old dst. Arrays as for `int_elwmul_tiles`."""
     value = np.zeros(TILE, np.int32)
     factor = i32(1)
     if subtract:
@@ -291,27 +297,30 @@ def int_elwadd_tiles(
         a = srca[index].view(np.int32)
         b = srcb[index].view(np.int32)
         if accumulate:
-            _decode(value, image)
+            _from_sign_magnitude(value, image)
         for n in range(TILE):
             old = i32(0)
             if accumulate:
                 old = value[n]
-            value[n] = _add_saturating(old, i32(_part(a[n], i32(0x3FF)) + i32(factor * _part(b[n], i32(0x3FF)))))
-        _encode(image, value)
+            value[n] = _add_saturating(
+                old, i32(_masked_integer(a[n], i32(0x3FF)) + i32(factor * _masked_integer(b[n], i32(0x3FF))))
+            )
+        _to_sign_magnitude(image, value)
 
 
 @kernel
 def int_copy_tiles(start: int, stop: int, dst: Tiles, srca: Tiles) -> None:
-    """Copy srca to dst, as an op copies an 8-bit operand: uint32[n, 1024] each. Items: the tiles."""
+    """Write tiles start to stop - 1 of `srca`, uint32[n, 1024] Src words of 8-bit integers, to `dst` in sign and
+    magnitude, with +0 for zeros."""
     value = np.empty(TILE, np.int32)
     for index in range(start, stop):
-        _parts(value, srca[index].view(np.int32), i32(0x3FF))
-        _encode(dst[index].view(np.int32), value)
+        _write_masked_integers(value, srca[index].view(np.int32), i32(0x3FF))
+        _to_sign_magnitude(dst[index].view(np.int32), value)
 
 
 @helper
 def srca_mask(phase: int) -> np.int32:
-    """Return the bits of the magnitudes in SrcA that a phase uses."""
+    """Return the bits of an 8-bit integer's magnitude in SrcA that a phase multiplies (DEVICE_NUMERICS 5)."""
     if phase & 1:
         return i32(0x1F)
     return i32(0xE0)
@@ -319,7 +328,7 @@ def srca_mask(phase: int) -> np.int32:
 
 @helper
 def srcb_mask(phase: int) -> np.int32:
-    """Return the bits of the magnitudes in SrcB that a phase uses."""
+    """Return the bits of a magnitude in SrcB that a phase multiplies (DEVICE_NUMERICS 5)."""
     if phase & 2:
         return i32(0x00F)
     return i32(0x3F0)
@@ -327,7 +336,8 @@ def srcb_mask(phase: int) -> np.int32:
 
 @helper
 def _mvmul(value: Lanes, b: Lanes, a: Lanes, first: int, line: Lanes) -> None:
-    """Compute value += the 16 columns of b from `first` on x the same rows of a; `line` is a row to work in."""
+    """Add b x a over the 16 inner indices from `first` on to `value`, int32[1024] each, saturating. `line`, int32[32],
+    is memory to work in."""
     for i in range(EDGE):
         for j in range(EDGE):
             line[j] = i32(0)
@@ -341,36 +351,38 @@ def _mvmul(value: Lanes, b: Lanes, a: Lanes, first: int, line: Lanes) -> None:
 
 @helper
 def _add_saturating(value: np.int32, addend: np.int32) -> np.int32:
-    """Return value + addend, held between -LIMIT and LIMIT."""
+    """Return value + addend, at least -LIMIT and at most LIMIT, without overflow."""
     low = i32(i32(-LIMIT) - min(addend, i32(0)))
     high = i32(i32(LIMIT) - max(addend, i32(0)))
     return i32(min(max(value, low), high) + addend)
 
 
 @helper
-def _parts(out: Lanes, words: Lanes, mask: np.int32) -> None:
-    """Write the values of a tile's Src words with the bits `mask` of their magnitudes."""
+def _write_masked_integers(out: Lanes, words: Lanes, mask: np.int32) -> None:
+    """Write to `out`, int32[1024], the integers of a tile's Src words, of whose magnitudes only the bits `mask`
+    count."""
     for n in range(TILE):
-        out[n] = _part(words[n], mask)
+        out[n] = _masked_integer(words[n], mask)
 
 
 @helper
-def _part(word: np.int32, mask: np.int32) -> np.int32:
-    """Return the value of a Src word with the bits `mask` of its magnitude."""
+def _masked_integer(word: np.int32, mask: np.int32) -> np.int32:
+    """Return the integer of a Src word, of whose magnitude only the bits `mask` count; 0 where the word's exponent is
+    0."""
     return with_sign(i32(i32(word >> i32(13)) & mask), word)
 
 
 @helper
-def _decode(values: Lanes, image: Lanes) -> None:
-    """Convert sign and magnitude to two's complement."""
+def _from_sign_magnitude(values: Lanes, image: Lanes) -> None:
+    """Write to `values` the two's complement of a tile in sign and magnitude."""
     for n in range(TILE):
         sign = i32(image[n] >> i32(31))
         values[n] = i32(i32(i32(image[n] & i32(MAGNITUDE)) ^ sign) - sign)
 
 
 @helper
-def _encode(image: Lanes, values: Lanes) -> None:
-    """Convert two's complement to sign and magnitude."""
+def _to_sign_magnitude(image: Lanes, values: Lanes) -> None:
+    """Write to `image` the sign and magnitude of a tile in two's complement."""
     for n in range(TILE):
         sign = i32(values[n] >> i32(31))
         image[n] = i32(i32(i32(values[n] ^ sign) - sign) | i32(sign & i32(NEGATIVE_SIGN)))

@@ -1,4 +1,10 @@
-"""Between L1 and the registers: unpacker, packer, block formats and accumulation in L1."""
+"""The packer: Dst data become datums in L1, by an early conversion, relu, a late conversion and block formats, and are
+added up there (DEVICE_NUMERICS 4).
+
+A *row* is a tile as 1024 words in an array; a format of fewer than 32 bits lies in the upper bits of each word.
+Functions without a decorator and with arrays to write define vector code, which kernels call by their names
+(`intrinsics/conversions.py`).
+"""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,41 +15,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claim_items
-from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, flush, i32, none
+from buda_emu.arithmetic.kernels.tensix.words import TILE, as_rows, flush, no_tiles
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
-from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
+from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
 GROUP: Final = 16  # datums under one shared exponent
 FRACTION: Final = 127  # mask of the 7 bits of fraction that count
 LEADING: Final = 128  # the leading one above them
 MOST: Final = 127  # the largest magnitude of 7 bits
-FARTHEST: Final = 8  # 255 + 256, shifted by 9: nothing is left
-SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, where the shared one would be 0
+FARTHEST: Final = 8  # from this distance of exponents on nothing is left: 255 + 256, shifted by 9, is 0
 
 
 @helper
 def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -> None:
-    """Write the block codes (`bits` magnitude bits each) and shared exponents of a tile of 1024 words: bf16 or, with
-    `narrow`, fp16 in the upper half of each word."""
+    """Write a tile of 1024 words, bf16 or, with `narrow`, fp16 in the upper half of each, as block codes, uint8[1024]
+    of `bits` magnitude bits, and shared exponents, uint8[64] (4.5)."""
     down, greatest = block_position(narrow)
     assemble_groups(row.view(np.int32), down, greatest, 7 - bits, codes, exponents)
 
 
 @helper
 def block_position(narrow: Any) -> Any:
-    """Return the bit where 7 bits of fraction begin in bf16 or, with `narrow`, fp16 in the upper half of a word, and
-    the largest exponent."""
+    """Return how a block format reads the upper half of a word, bf16 or, with `narrow`, fp16: the bit at which its 7
+    bits of fraction begin, and the largest exponent."""
     if narrow:
         return (19, 31)
     return (16, 255)
 
 
 def assemble_groups(row: Any, down: int, greatest: int, cut: int, codes: Any, exponents: Any) -> None:
-    """Write the codes, uint8[1024], and shared exponents, uint8[64], of the words int32[1024] in `row`. The words'
-    exponents begin 7 above bit `down` and are at most `greatest`; of the 7 magnitude bits of a code the `cut` lowest
-    are left out."""
+    """Write the words int32[1024] of `row` as block codes, uint8[1024], and shared exponents, uint8[64], one for 16
+    words: the largest exponent of the group. A magnitude is rounded to 7 bits at that exponent, half up and at most
+    127; then its `cut` lowest bits are dropped; zeros have no sign (4.5).
+
+    7 bits of fraction begin at bit `down` of a word, the exponent above them; `greatest` is the largest exponent, 255
+    or 31.
+    """
     x = row.reshape(-1, GROUP)
     exponent = x >> (down + 7) & greatest
     significand = np.where(exponent == 0, 0, LEADING) | x >> down & FRACTION
@@ -54,27 +62,10 @@ def assemble_groups(row: Any, down: int, greatest: int, cut: int, codes: Any, ex
     exponents[:] = shared
 
 
-def spread_groups(words: Any, codes: Any, exponents: Any, align: int, exponent_bits: int) -> None:
-    """Write to `words` the words int32[1024] of uint8[1024] codes of a block format, or their upper halves int16[1024].
-    `exponents`, uint8[64], are each shared by 16 codes; `align` shifts a code to fill 8 bits.
-
-    Words have `exponent_bits` 8 or 5; a code of the sign alone is an infinity. Halves are for 8.
-    """
-    code = codes.astype(np.int32).reshape(-1, GROUP) << align
-    magnitude = code & 127
-    pattern = magnitude.astype(np.float32).view(np.int32)
-    # The pattern of the magnitude as a single is normalised; in it 2^6 stands for the shared exponent.
-    exponent = (pattern >> 23) + exponents.astype(np.int32)[:, None] - SHARED_ONE
-    exponent = exponent & 255 if exponent_bits == 8 else np.maximum(exponent, 0)
-    infinite = (255 if exponent_bits == 8 else 31) << 23
-    word = np.where(magnitude == 0, np.where(code == 0, 0, infinite), exponent << 23 | pattern & 0x7FFFFF)
-    word = (word.astype(np.int32) | (code >> 7) << 31).reshape(-1)
-    words[:] = word if words.itemsize == 4 else word >> 16
-
-
 class Early(NamedTuple):
-    """An early conversion of the packer: `magnitude = min(magnitude & kept, most)`, 0 if below `first`; then `+ half`,
-    `& mask`, and 0 without a sign if the result is below `least`."""
+    """An early conversion of the packer, from Dst to the intermediate format (4.2):
+    `magnitude = min(magnitude & kept, most)`, or 0 if below `first`; then `(magnitude + half) & mask`, or 0 without a
+    sign if below `least`."""
 
     kept: int = MAGNITUDE
     most: int = MAGNITUDE
@@ -85,26 +76,28 @@ class Early(NamedTuple):
 
 
 def early_words(words: Any, up: int, by: Early, small: int, row: Any) -> None:
-    """Write to `row` words int32[1024] of Dst converted to the intermediate format by `by`, after a shift left by `up`,
-    which brings them to the top of a word; `small` is a mask of the bits that stay of words below `least`."""
-    row[:] = _converted_early(words, up, by, small)
+    """Write to `row`, int32[1024], Dst words converted to the intermediate format by `by`. A shift left by `up` first
+    brings the words' bits to the top; of a word that becomes less than `by.least`, the bits `small` stay, such as its
+    sign."""
+    row[:] = _convert_early(words, up, by, small)
 
 
 def early_halves(words: Any, up: int, by: Early, halves: Any) -> None:
-    """Write to `halves`, int16[1024], the upper halves of words of Dst converted as `early_words` does; words below
-    `least` become 0."""
-    halves[:] = _converted_early(words, up, by, 0) >> 16
+    """Write to `halves`, int16[1024], the upper halves of Dst words converted to the intermediate format by `by`, after
+    a shift left by `up` that brings their bits to the top; words that become less than `by.least` are 0."""
+    halves[:] = _convert_early(words, up, by, 0) >> 16
 
 
 def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int], codes: Any, exponents: Any) -> None:
-    """Write blocks of codes and exponents of words of Dst, converted as `early_words` does and assembled as
-    `assemble_groups` does, whose `down`, `greatest` and `cut` are in `position`."""
-    assemble_groups(_converted_early(words, up, by, 0), *position, codes, exponents)
+    """Write Dst words, converted to the intermediate format by `by` after a shift left by `up`, as block codes,
+    uint8[1024], and shared exponents, uint8[64]; `position` has the arguments `down`, `greatest` and `cut` of
+    `assemble_groups`."""
+    assemble_groups(_convert_early(words, up, by, 0), *position, codes, exponents)
 
 
-def _converted_early(words: Any, up: int, by: Early, small: int) -> Any:
-    """Return words of Dst after a shift left by `up` and the packer's early conversion `by`; `small` is a mask of the
-    bits that stay of words below its `least`."""
+def _convert_early(words: Any, up: int, by: Early, small: int) -> Any:
+    """Return Dst words after a shift left by `up` and the packer's early conversion `by`; of words below `by.least` the
+    bits `small` stay."""
     word = words << up
     size = np.minimum(word & MAGNITUDE & by.kept, by.most)
     size = np.where(size < by.first, 0, size) + by.half & by.mask
@@ -125,9 +118,9 @@ _INFINITE: Final = L(0x7FF0000000000000)
 def accumulate(
     start: int, stop: int, out_df: str, old: NDArray[np.unsignedinteger[Any]], new: NDArray[np.unsignedinteger[Any]]
 ) -> None:
-    """Add tiles start .. stop - 1 of `new` to those of `old`, in place, as the packer accumulates in L1: C-contiguous
-    [n, 32, 32] datums of the format `out_df`, Float32, Float16_b or Float16. Raises UnsupportedError for other
-    formats."""
+    """Add tiles start to stop - 1 of `new` to those of `old`, in place, as the packer accumulates in L1 (4.6):
+    C-contiguous [n, 32, 32] datums of the format `out_df`, Float32, Float16_b or Float16. Raises UnsupportedError for
+    other formats."""
     adders = {"Float32": add_fp32, "Float16_b": add_bf16, "Float16": add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -136,8 +129,8 @@ def accumulate(
 
 @kernel
 def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> None:
-    """Add tiles start .. stop - 1 of Float32 in `new` to those of `old`, in place: by IEEE with denormals as 0; every
-    NaN becomes the same one."""
+    """Add tiles start to stop - 1 of Float32 in `new` to those of `old`, in place: as IEEE addition, with denormals as
+    signed zeros, and 0x7fc00000 for every NaN (4.6)."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -151,15 +144,16 @@ def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uin
 
 @kernel
 def add_bf16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """Add tiles start .. stop - 1 of Float16_b in `new` to those of `old`, in place: in double precision, rounded once.
-    A NaN in `old` counts as the largest double, one in `new` as a number."""
+    """Add tiles start to stop - 1 of Float16_b in `new` to those of `old`, in place: in double precision, rounded once
+    to nearest even. A NaN in `old` counts as the largest double of its sign, a NaN in `new` as an ordinary number with
+    exponent 255 (4.6)."""
     for tile in range(start, stop):
         add_bf16_tile(old[tile], new[tile])
 
 
 @helper
 def add_bf16_tile(a: Any, b: Any) -> None:
-    """Add one tile of Float16_b, `b`, to another, `a`, in place, as `add_bf16` does."""
+    """Add one tile of Float16_b, `b`, to another, `a`, in place, as `add_bf16` does; uint16[1024] each."""
     for i in range(_TILE):
         total = L(_bf16_as_double(L(a[i]), _LARGEST)).view(np.float64) + L(_bf16_as_double(L(b[i]), L(0))).view(
             np.float64
@@ -181,8 +175,10 @@ def add_bf16_tile(a: Any, b: Any) -> None:
 
 @kernel
 def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """Add tiles start .. stop - 1 of Float16 in `new` to those of `old`, in place: in single precision, where exponent
-    31 is an ordinary one."""
+    """Add tiles start to stop - 1 of Float16 in `new` to those of `old`, in place: in single precision, with exponent
+    31 as an ordinary one, rounded to nearest even, at most 0x7fff. Sums from 2^-15 up to 2^-14 become zeros. By an
+    error of the chip smaller sums become 0x7fff, and so does an exact zero where the old datum has exponent 30 or 31
+    (4.6); all keep the sign."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -210,8 +206,8 @@ def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uin
 
 @helper
 def _bf16_as_double(code: Any, nan: Any) -> Any:
-    """Return the bits of the double that equals a bf16 code; exponent 0 counts as zero, exponent 255 as infinity or
-    NaN, for which `nan` stands, or, if that is 0, an ordinary number."""
+    """Return the bits of the double that equals a bf16 code. Exponent 0 counts as a signed zero. A NaN becomes the
+    double with the bits `nan` and its sign, or, if `nan` is 0, an ordinary number with exponent 255."""
     size = code & L(0x7FFF)
     number = (size << L(45)) + (L(1023 - 127) << L(52))
     if size < L(0x80):
@@ -227,100 +223,13 @@ def _bf16_as_double(code: Any, nan: Any) -> Any:
 
 @helper
 def _fp16_as_single(code: Any) -> Any:
-    """Return the bits of the single that equals an fp16 code; exponent 0 counts as a signed zero, exponent 31 as an
+    """Return the bits of the single that equals an fp16 code. Exponent 0 counts as a signed zero, exponent 31 as an
     ordinary one."""
     size = U(code & U(0x7FFF))
     wide = U(U(size << U(13)) + U(0x38000000))
     if size < U(0x400):
         wide = U(0)
     return U(U(U(code & U(0x8000)) << U(16)) | wide)
-
-
-# What Float32 is unpacked to (DEVICE_NUMERICS 1.2); only that the codes differ counts.
-TO_TF32: Final = 0
-TO_BF16: Final = 1
-TO_FP16: Final = 2
-
-
-@kernel
-def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> None:
-    """Write to `out` tiles start .. stop - 1 of Float32 `codes` as words of a register: `to` is TO_TF32, TO_BF16 or
-    TO_FP16."""
-    for index in range(start, stop):
-        words = out[index].view(np.int32)
-        x = codes[index].view(np.int32)
-        if to == TO_TF32:
-            for n in range(TILE):
-                words[n] = i32(x[n] & i32(-0x2000))
-        elif to == TO_BF16:
-            for n in range(TILE):
-                zero = i32(x[n] & i32(INFINITY)) == 0
-                mask = i32(-0x10000)
-                if zero:
-                    mask = i32(NEGATIVE_SIGN)
-                words[n] = i32(x[n] & mask)
-        else:
-            for n in range(TILE):
-                exponent = i32(i32(i32(x[n] >> i32(23)) & i32(255)) - i32(112))
-                word = i32(i32(exponent << i32(23)) | i32(x[n] & i32(0x007FE000)))
-                if exponent < 0:
-                    word = i32(0)
-                if exponent > 31:
-                    word = i32(31 << 23 | 0x3FF << 13)
-                words[n] = i32(word | i32(x[n] & i32(NEGATIVE_SIGN)))
-
-
-@kernel
-def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], exponent_bits: int) -> None:
-    """Write to `out` tiles start .. stop - 1 of Float16_b (8 exponent bits) or Float16 (5) `codes` as words of a
-    register."""
-    for index in range(start, stop):
-        words = out[index].view(np.int32)
-        x = codes[index]
-        if exponent_bits == 8:
-            for n in range(TILE):
-                words[n] = i32(i32(x[n]) << i32(16))
-        else:
-            for n in range(TILE):
-                code = i32(x[n])
-                words[n] = i32(i32(i32(code & i32(0x8000)) << i32(16)) | i32(i32(code & i32(0x7FFF)) << i32(13)))
-
-
-@kernel
-def unpack_bytes(start: int, stop: int, out: Tiles, codes: NDArray[np.uint8], table: Tiles) -> None:
-    """Write to `out` tiles start .. stop - 1 of `codes` in any format of 8 bits without shared exponents; `table` has
-    the word of each byte."""
-    for index in range(start, stop):
-        words = out[index]
-        x = codes[index]
-        for n in range(TILE):
-            words[n] = table[x[n]]
-
-
-@kernel
-def unpack_blocks(
-    start: int,
-    stop: int,
-    out: Tiles,
-    codes: NDArray[np.uint8],
-    exponents: NDArray[np.uint8],
-    bits: int,
-    exponent_bits: int,
-) -> None:
-    """Write to `out` tiles start .. stop - 1 of `codes` in a block format of `bits` bits for a datum as words;
-    `exponents`, uint8[n, 64], are those that the 16 datums of a face row share."""
-    for index in range(start, stop):
-        spread_groups(out[index].view(np.int32), codes[index], exponents[index], 8 - bits, exponent_bits)
-
-
-@kernel
-def unpack_blocks_to_halves(
-    start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint8], exponents: NDArray[np.uint8], bits: int
-) -> None:
-    """Write to `out`, uint16[n, 1024], tiles of a block format with exponents of 8 bits as Float16_b: the upper halves
-    of the words, whose lower ones are empty. Threads may share the tiles (`claim_items`)."""
-    for index in claim_items(start, stop):
-        spread_groups(out[index].view(np.int16), codes[index], exponents[index], 8 - bits, 8)
 
 
 _ROW: Final = np.uint64(TILE)
@@ -348,7 +257,9 @@ _EARLY: Final[Mapping[tuple[str, str], Early]] = MappingProxyType(
         ("fp16", "Bfp8"): Early(most=0x7FF70000, half=0x80000, mask=0x7FF00000, least=_SMALLEST_HALF),
     }
 )
-_NONE: Final[Mapping[int, Any]] = MappingProxyType({1: none(np.uint8), 2: none(np.uint16), 4: none(np.uint32)})
+_NONE: Final[Mapping[int, Any]] = MappingProxyType(
+    {1: no_tiles(np.uint8), 2: no_tiles(np.uint16), 4: no_tiles(np.uint32)}
+)
 _NO_EXPONENTS: Final = np.empty((0, TILE // 16), np.uint8)
 _LIMITS: Final[Mapping[str, int]] = MappingProxyType({"Int32": MAGNITUDE, "Int8": 127, "UInt8": 255, "UInt16": 65535})
 _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
@@ -357,7 +268,10 @@ _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class Conversion(NamedTuple):
-    """The settings of the packer: arguments of `buda_emu.arithmetic.tensix.conversions.pack.pack`."""
+    """What the packer does to a tile: Dst holds data of `mode` ("fp32", "bf16", "fp16" or "int32"), which become the
+    intermediate format `held_as`, pass relu and become `out_df`. `relu_mode`: 0 for no relu, 1 for 0 instead of
+    negatives, 2 also for 0 up to `threshold`, 3 for at most `threshold` (4.3); `threshold` is a 16-bit code, of
+    integers a number. `core` is the architecture."""
 
     mode: str
     held_as: str
@@ -368,8 +282,10 @@ class Conversion(NamedTuple):
 
 
 class Late(NamedTuple):
-    """The steps after the early conversion of floats. `small_sign`: the bits that stay of a word below its `least`;
-    `width` is 32, 16, 8, or 4 for e4m3; `block_bits` is 0 for formats without blocks."""
+    """What the packer does to floats after the early conversion. `small_sign`: the bits that stay of a word below the
+    least of that conversion; `relu_mode`; `limit`: the relu's threshold as a word; `change`: how exponents change;
+    `width`: 32, 16 or 8 bits of a datum, 4 for Fp8_e4m3; `block_bits`: magnitude bits of a block format, else 0;
+    `narrow_block`: whether its exponents have 5 bits."""
 
     small_sign: int
     relu_mode: int
@@ -381,7 +297,8 @@ class Late(NamedTuple):
 
 
 class Images(NamedTuple):
-    """The output arrays: datums [n, 1024] of each size, and exponents [n, 64]; all but one or two are empty."""
+    """The output arrays of the packer: datums [n, 1024] of each size and shared exponents [n, 64]; those that the
+    output format does not use are empty."""
 
     words: NDArray[np.uint32]
     halves: NDArray[np.uint16]
@@ -397,11 +314,11 @@ def pack(
     datums: NDArray[np.unsignedinteger[Any]],
     exponents: NDArray[np.uint8] | None = None,
 ) -> None:
-    """Write tiles start .. stop - 1 of `dst`, uint32[n, 32, 32], to `datums` [n, 32, 32] in the output format, as the
-    packer converts them.
+    """Write tiles start to stop - 1 of the Dst images `dst`, uint32[n, 32, 32], to `datums` [n, 32, 32] in the output
+    format, as the packer converts them (4).
 
-    `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. Raises
-    UnsupportedError for a conversion that the packer lacks.
+    `datums` is uint8, uint16 or uint32; `exponents` is uint8[n, 32, 2] for block formats, else None; all are
+    C-contiguous. Raises UnsupportedError for a conversion that the packer lacks.
     """
     sized = {**_NONE, datums.itemsize: as_rows(datums)}
     shared = _NO_EXPONENTS
@@ -420,8 +337,9 @@ def pack(
 
 
 def _integer_bounds(by: Conversion, item_bytes: int) -> tuple[int, int, int]:
-    """Return three arguments of `pack_integers`: the greatest magnitude, to which others are clamped; the magnitude up
-    to which numbers become 0; and the bit of the sign, 0 for unsigned results."""
+    """Return the last arguments of `pack_integers` but one: the greatest magnitude, to which larger ones are clamped;
+    the magnitude up to which numbers become 0; and the bit of the sign, 0 for unsigned results. `item_bytes` is the
+    size of a datum."""
     greatest = _LIMITS[by.held_as]
     above = 0
     sign_place = 0
@@ -435,7 +353,8 @@ def _integer_bounds(by: Conversion, item_bytes: int) -> tuple[int, int, int]:
 
 
 def _late_steps(by: Conversion, item_bytes: int) -> Late:
-    """Return the steps of a conversion of floats after the early one, to datums of `item_bytes` bytes."""
+    """Return the steps of a conversion of floats that follow the early one, to datums of `item_bytes` bytes. To
+    Fp8_e4m3, bf16 keeps the sign of zeros (section 10)."""
     out = _RAW_AS.get(by.out_df, by.out_df)
     small_sign = 0
     width = 8 * item_bytes
@@ -450,7 +369,7 @@ def _late_steps(by: Conversion, item_bytes: int) -> Late:
         small_sign=small_sign,
         relu_mode=by.relu_mode,
         limit=by.threshold << 16,
-        change=_late_change(by.held_as, out),
+        change=_exponent_change(by.held_as, out),
         width=width,
         block_bits=block_bits,
         narrow_block=FORMATS[out].family == "a",
@@ -459,8 +378,8 @@ def _late_steps(by: Conversion, item_bytes: int) -> Late:
 
 @lru_cache(maxsize=256)
 def _early_conversion(mode: str, held_as: str, core: str) -> Early:
-    """Return the conversion from a mode of Dst to the packer's intermediate format `held_as`. Raises UnsupportedError
-    for one that the packer lacks."""
+    """Return the conversion from Dst of a mode to the packer's intermediate format `held_as`, on the architecture
+    `core`. Raises UnsupportedError for one that the packer lacks."""
     if mode == "int32":
         mode = "fp32"
     if (mode, held_as) == ("fp32", "Tf32"):
@@ -473,9 +392,10 @@ def _early_conversion(mode: str, held_as: str, core: str) -> Early:
 
 
 @lru_cache(maxsize=256)
-def _late_change(held_as: str, out: str) -> int:
-    """Return how exponents change on the way to the output format: `_NARROW`, one of `_WIDEN...`, `_FLUSH` (denormals
-    become zeros), or 0 for not at all."""
+def _exponent_change(held_as: str, out: str) -> int:
+    """Return how exponents change from the intermediate format `held_as` to the output format `out`: `_NARROW` (8 to 5
+    bits), `_WIDEN` or `_WIDEN_KEEPING_DENORMALS` (5 to 8), `_FLUSH` (denormals become zeros), or 0 for not at all
+    (4.4)."""
     narrow = held_as in ("Float16", "Bfp8")
     narrow_out = FORMATS[out].family != "b"
     if narrow == narrow_out:
@@ -493,8 +413,8 @@ def _late_change(held_as: str, out: str) -> int:
 def pack_floats(
     start: int, stop: int, dst: NDArray[np.uint32], up: int, early: Early, late: Late, images: Images
 ) -> None:
-    """Pack tiles start..stop of floats of Dst into `images`. A shift by `up` brings Dst to the top of a word; `early`
-    and `late` are the steps of the packer."""
+    """Write tiles start to stop - 1 of floats in Dst, uint32[n, 1024], to `images`, by the steps `early` and `late` of
+    the packer. A shift left by `up` first brings a datum to the top of its word."""
     small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
     words, halves, bytes_, exponents = images
     plain = relu_mode == 0 and change == 0
@@ -510,13 +430,13 @@ def pack_floats(
             continue
         early_words(source, up, early, small_sign, row.view(np.int32))
         if relu_mode != 0:
-            _relu(row, relu_mode, U(limit))
+            _apply_relu(row, relu_mode, U(limit))
         if change == _NARROW:
-            _narrow(row)
+            _narrow_to_fp16(row)
         elif change == _FLUSH:
-            _flush_row(row)
+            _flush_denormals(row)
         elif change != 0:
-            _widen(row, change == _WIDEN_KEEPING_DENORMALS)
+            _widen_from_fp16(row, change == _WIDEN_KEEPING_DENORMALS)
         if block_bits != 0:
             assemble_row(row, block_bits, narrow_block, bytes_[tile], exponents[tile])
         elif width == 32:
@@ -529,15 +449,16 @@ def pack_floats(
             for i in range(_ROW):
                 bytes_[tile, i] = np.uint8(row[i] >> U(24))
         else:
-            _e4m3(row, bytes_[tile])
+            _write_e4m3(row, bytes_[tile])
 
 
 @kernel
 def pack_integers(
     start: int, stop: int, dst: NDArray[np.uint32], limit: int, above: int, sign_place: int, images: Images
 ) -> None:
-    """Pack tiles start..stop of integers in sign and magnitude into `images`, clamped to `limit`. A magnitude not above
-    `above` becomes 0, and so do negatives where there is no place for the sign (`sign_place` 0)."""
+    """Write tiles start to stop - 1 of integers in Dst, uint32[n, 1024] in sign and magnitude, to `images`. Magnitudes
+    are clamped to `limit`; those up to `above` become 0. `sign_place` is the sign's bit in a datum; where it is 0,
+    negatives become 0."""
     words, halves, bytes_, _ = images
     greatest = U(limit)
     least = U(above)
@@ -568,9 +489,9 @@ def pack_integers(
 
 
 @helper
-def _relu(row: Any, mode: Any, limit: Any) -> None:
-    """Apply relu to a row of words: negatives become 0; in mode 2 also values not above the limit, mode 3 cuts above
-    it, by 19 bits."""
+def _apply_relu(row: Any, mode: Any, limit: Any) -> None:
+    """Apply relu to a row of words in place: negatives become 0; in mode 2 also words up to `limit`; in mode 3 words
+    whose upper 19 bits are above `limit` become `limit` (4.3)."""
     if mode == 3:
         for i in range(_ROW):
             x = row[i]
@@ -592,8 +513,9 @@ def _relu(row: Any, mode: Any, limit: Any) -> None:
 
 
 @helper
-def _widen(row: Any, denormals: Any) -> None:
-    """Convert fp16 to fp32; exponent 0 keeps its sign and bits where `denormals` is set, else it is +0."""
+def _widen_from_fp16(row: Any, denormals: Any) -> None:
+    """Convert a row of fp16, in the upper half of each word, to fp32 in place. A datum with exponent 0 becomes a
+    denormal of the same bits with `denormals`, else +0 (4.4)."""
     for i in range(_ROW):
         x = row[i]
         size = U(U(x & _MAGNITUDE) >> U(3))
@@ -607,8 +529,8 @@ def _widen(row: Any, denormals: Any) -> None:
 
 
 @helper
-def _flush_row(row: Any) -> None:
-    """Replace words with exponent 0 by +0."""
+def _flush_denormals(row: Any) -> None:
+    """Replace the words of a row that have exponent 0 by +0, in place."""
     for i in range(_ROW):
         x = row[i]
         if U(x & _MAGNITUDE) < U(HIDDEN):
@@ -617,8 +539,9 @@ def _flush_row(row: Any) -> None:
 
 
 @helper
-def _narrow(row: Any) -> None:
-    """Convert fp32 to fp16: below its exponents a signed zero, above them the last code."""
+def _narrow_to_fp16(row: Any) -> None:
+    """Convert a row of fp32 to fp16 in the upper half of each word, in place and truncated: below fp16's exponents to a
+    signed zero, above them to 0x7fff with the sign (4.4)."""
     for i in range(_ROW):
         x = row[i]
         size = U(x & _MAGNITUDE)
@@ -631,8 +554,9 @@ def _narrow(row: Any) -> None:
 
 
 @helper
-def _e4m3(row: Any, out: Any) -> None:
-    """Convert fp16 in the upper half of words to bytes with a 4-bit exponent."""
+def _write_e4m3(row: Any, out: Any) -> None:
+    """Write to `out`, uint8[1024], a row of fp16, in the upper half of each word, as Fp8_e4m3, truncated: exponents too
+    small give a signed zero, those too large 0x7f with the sign (4.4)."""
     for i in range(_ROW):
         x = U(row[i] >> U(16))
         e = U(U(x >> U(10)) & U(31))
