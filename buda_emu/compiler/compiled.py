@@ -28,6 +28,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.evaluate import evaluate
 from buda_emu.compiler.search.placer import first_placement
 from buda_emu.compiler.search.report import report
+from buda_emu.emulator.image.element_places import ElementPlaces, Repeat
 from buda_emu.emulator.image.host_plan import HostPlan
 from buda_emu.emulator.image.model_io import ModelInput, ModelIo, ModelOutput, inputs_by_label
 from buda_emu.emulator.image.pack import Contents, Form, write_image
@@ -374,35 +375,19 @@ def layer_of(graph: Graph, placement: Placement, op: str) -> str:
     return graph[source].source or source
 
 
-def elements_of(tiles: TileGraph) -> Callable[[str], NDArray[np.bool_] | None]:
-    """Return a function that maps the name of an op to a mask [tiles, 1024] of the numbers in its tiles that are
-    elements of the model. The mask is None if all numbers are elements or if the layout is unknown."""
-    layouts = _layouts_by_tensor(tiles)
-
-    def of(name: str) -> NDArray[np.bool_] | None:
-        """Return the mask of the elements of a value that belong to the model, not to padding; None if all do or it is
-        not known."""
-        layout = layouts.get(name)
-        if layout is None or (layout.rows_full and layout.columns_full):
-            return None
-        mask = layout.elements
-        if mask.size == prod(tiles.ops[name].shape) * TILE**2:
-            return mask
-        return None
-
-    return of
-
-
-def padding_shares(tiles: TileGraph) -> dict[str, float]:
-    """Return the share of the numbers in the tiles of each op's result that are padding, for the ops whose layout is
-    known and has some."""
-    shares: dict[str, float] = {}
+def element_places(tiles: TileGraph) -> dict[str, ElementPlaces]:
+    """Return where the elements of the model lie in the results of ops, by op, for results that have padding and whose
+    layout is known."""
+    by_op: dict[str, ElementPlaces] = {}
     for name, layout in _layouts_by_tensor(tiles).items():
-        stored = prod(piece.size for piece in layout.pieces if piece.axis != "-")
-        share = round(1 - stored / prod(layout.extent), 4)
-        if name in tiles.ops and share > 0 and prod(layout.extent) == prod(tiles.ops[name].shape) * TILE**2:
-            shares[name] = share
-    return shares
+        op = tiles.ops.get(name)
+        if op is None or prod(layout.extent) != prod(op.shape) * TILE**2:
+            continue
+        repeats = [Repeat(piece.axis, piece.size, piece.stride) for piece in layout.pieces if piece.axis != "-"]
+        places = ElementPlaces(layout.extent, tuple(repeats))
+        if places.padding_share > 0:
+            by_op[name] = places
+    return by_op
 
 
 def _layouts_by_tensor(tiles: TileGraph) -> dict[str, Layout]:
@@ -741,7 +726,7 @@ class CompiledModel:
             )
             for queue in tiles.outputs.values()
         )
-        return ModelIo(tuple(nodes), inputs, outputs, padding=padding_shares(tiles), rules=rules_of(graph))
+        return ModelIo(tuple(nodes), inputs, outputs, elements=element_places(tiles), rules=rules_of(graph))
 
     @property
     def io_of_image(self) -> ModelIo:
@@ -807,7 +792,7 @@ class CompiledModel:
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
         run = model_netlist(netlist, programs, params, chip=self.chip, version=__version__)
-        return ModelPerf(replace(run, padding=padding_shares(self.placement.tiles)), self.placement.inputs)
+        return ModelPerf(replace(run, padding=self.io.padding_shares), self.placement.inputs)
 
     def compare(
         self,
@@ -873,7 +858,7 @@ class CompiledModel:
                 self.machines.single,
                 partial(self.machines.fill, inputs=arrays),
                 programs,
-                counted=Selection(only, elements_of(self.placement.tiles)),
+                counted=Selection(only, self.io.elements_of),
                 progress=report,
                 **share_of_machine(machine, 2),
             )
@@ -922,7 +907,7 @@ class CompiledModel:
             labels = tuple(model_input.label for model_input in plan.given)
             io = replace(self.io, labels=labels, host=plan, rules=())
         if chips:
-            io = io.on_chip(chips[0])
+            io = io.of_copies(chips)
         tensors = dict(self.tensors())
         if tilized is None:
             tilized = any(isinstance(node.value, Referenced) for node in self.graph if node.op == "constant")

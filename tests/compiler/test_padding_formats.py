@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,3 +198,19 @@ def test_the_numerics_of_a_model_count_elements_alone() -> None:
         assert op.total.rms is not None
         assert 1e-6 < op.total.rms < 0.02, op.name
         assert op.local is None or op.local.rms is None or op.local.rms < 0.02, op.name
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_numerics_of_an_image_are_those_of_its_model(copies: int, tmp_path: Path) -> None:
+    """The image has the places of the elements, so padding does not count there, either."""
+    x = torch.randn(1, 4, 20, 45, generator=torch.Generator().manual_seed(1))
+    board = {1: "n150", 2: "n300"}[copies]
+    compiled = be.compile(Chain(lambda x: torch.softmax(x, -1)), (x,), effort="low", board=board)
+    _, image = compiled.save(tmp_path)
+    errors = {op.name: (op.total.rms, op.local) for op in be.numerics(compiled, inputs=[x]).ops}
+    for op in be.numerics(image, inputs=[x]).ops:
+        name, _, chip = op.name.rpartition(".") if copies == 2 else (op.name, "", "0")
+        if chip == "0":
+            assert (op.total.rms, op.local) == errors[name], op.name
+        else:  # this copy gets other inputs
+            assert op.local is None or op.local.rms is None or op.local.rms < 0.02, op.name

@@ -204,7 +204,7 @@ def perf(
             progress=report,
         )
         if opened.image is not None and opened.image.model is not None:
-            run = replace(run, padding=opened.image.model.padding)
+            run = replace(run, padding=opened.image.model.padding_shares)
         configurations = read_performance_checks(netlist.path, netlist.sections)
         checks = evaluate(netlist, run, configurations)
         study = None

@@ -112,15 +112,6 @@ class Layout:
             positions = (positions[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
         return positions
 
-    @property
-    def elements(self) -> NDArray[np.bool_]:
-        """A mask of the numbers in the tensor's tiles [tiles, 1024] that are elements of the value."""
-        t, rows, columns = self.extent
-        held = np.zeros(t * rows * columns, np.bool_)
-        held[self.place("zrc").ravel()] = True
-        by_tile = held.reshape(t, rows // TILE, TILE, columns // TILE, TILE).transpose(0, 1, 3, 2, 4)
-        return by_tile.reshape(-1, TILE**2)
-
     def place(self, axes: str) -> Index:
         """Return the position of every element in the axes `axes` of the tensor, flattened with z outermost, as an
         array with one dimension for each piece: "zrc" gives its place in the whole tensor, "c" its column."""

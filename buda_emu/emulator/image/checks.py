@@ -44,8 +44,23 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
     for place, rule in enumerate(model.rules):
         for field, problem in rule.problems(model.labels):
             yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, "rules", place, field))
+    yield from _element_mismatches(model, netlist)
     yield from _program_mismatches(model, netlist)
     yield from _state_mismatches(model, netlist, tensors)
+
+
+def _element_mismatches(model: ModelIo, netlist: Netlist) -> Iterator[Mismatch]:
+    """Yield places of elements in the results of ops that the netlist does not have, and in results of another
+    extent."""
+    for name, places in model.elements.items():
+        op = netlist.ops.get(name)
+        if op is None:
+            hint = near(name, netlist.ops)
+            problem = f"{short_line(name)} is not an op of the netlist{f' ({hint})' if hint else ''}"
+            yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, "elements", name))
+        elif places.extent != op.blocking.element_shape:
+            problem = f"op {name} has a result of {list(op.blocking.element_shape)} elements"
+            yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, "elements", name, "extent"))
 
 
 def _program_mismatches(model: ModelIo, netlist: Netlist) -> Iterator[Mismatch]:

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from buda_emu.emulator.image.arrays import Array, np
+from buda_emu.emulator.image.element_places import ElementPlaces, read_element_places
 from buda_emu.emulator.image.fields import (
     FieldError,
     flag,
@@ -344,15 +345,17 @@ def _as_json_value(tensor_io: Any) -> Any:
 class ModelIo:
     """The inputs and outputs of a model. `labels` are the names of its inputs in its order, those that no queue takes
     included. `chip`: the chip of these queues, where several chips have a copy of the model. `host`: the host's plan
-    between programs; then `inputs` and `outputs` are those of all programs, and their labels the plan's. `padding`: the
-    share of the elements of ops' results that are none of the model's, by op, as far as it is known. `programs` and
-    `states`: the programs and caches of a model that keeps caches. `rules`: the shapes that inputs decide."""
+    between programs; then `inputs` and `outputs` are those of all programs, and their labels the plan's.
+    `elements`: where the elements of the model lie in the results of ops, by op, for results that have padding and
+    whose layout is known; `padding`: only the share that are none, in an image that an older version wrote. `programs`
+    and `states`: the programs and caches of a model that keeps caches. `rules`: the shapes that inputs decide."""
 
     labels: tuple[str, ...] = required_field(list_of(text))
     inputs: tuple[ModelInput, ...] = required_field(list_of(object_of(ModelInput, closed=True)))
     outputs: tuple[ModelOutput, ...] = required_field(list_of(object_of(ModelOutput, closed=True)))
     chip: int | None = optional_field(optional(natural))
     host: HostPlan | None = optional_field(optional(object_of(HostPlan, closed=True)))
+    elements: Mapping[str, ElementPlaces] = optional_map_field(read_element_places)
     padding: Mapping[str, float] = optional_map_field(_read_share)
     programs: tuple[ModelProgram, ...] = optional_field(list_of(object_of(ModelProgram, closed=True)), ())
     states: tuple[ModelState, ...] = optional_field(list_of(object_of(ModelState, closed=True)), ())
@@ -369,6 +372,19 @@ class ModelIo:
         """Outputs by the name of their queue."""
         return {model_output.queue: model_output for model_output in self.outputs}
 
+    @property
+    def padding_shares(self) -> Mapping[str, float]:
+        """The share of the numbers of ops' results that are no elements of the model, by op, as far as it is known."""
+        return self.padding or {op: places.padding_share for op, places in self.elements.items()}
+
+    def elements_of(self, op: str) -> "Array | None":
+        """Return a mask [tiles, 1024] of the numbers in an op's result that are elements of the model. None where all
+        are, and where their places are not known."""
+        places = self.elements.get(op)
+        if places is None:
+            return None
+        return places.mask
+
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON for device.json."""
         parts = {"labels": self.labels, "inputs": self.inputs, "outputs": self.outputs}
@@ -379,17 +395,25 @@ class ModelIo:
             host = {"host": self.host.as_json()}
         caches = {"programs": self.programs, "states": self.states} if self.programs else {}
         lists = {key: [_as_json_value(entry) for entry in value] for key, value in (*parts.items(), *caches.items())}
+        places = {op: places.as_json() for op, places in self.elements.items()}
+        elements = {"elements": places} if places else {}
         padding = {"padding": dict(self.padding)} if self.padding else {}
         rules = {"rules": [_as_json_value(rule) for rule in self.rules]} if self.rules else {}
-        return {"schema_version": 1, **lists, **chip, **host, **padding, **rules}
+        return {"schema_version": 1, **lists, **chip, **host, **elements, **padding, **rules}
 
-    def on_chip(self, chip: int) -> "ModelIo":
-        """Return the inputs and outputs of the copy on a chip (NETLIST 1.7)."""
+    def of_copies(self, chips: Sequence[int]) -> "ModelIo":
+        """Return the inputs and outputs of the copy on the first of the chips (NETLIST 1.7), and the places of elements
+        in the results of the ops of all copies."""
+        chip = chips[0]
+        elements: dict[str, ElementPlaces] = {}
+        for op, places in self.elements.items():
+            elements |= {f"{op}.{number}": places for number in chips}
         return replace(
             self,
             inputs=tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.inputs),
             outputs=tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.outputs),
             states=tuple(replace(state, queue=f"{state.queue}.{chip}") for state in self.states),
+            elements=elements,
             chip=chip,
         )
 

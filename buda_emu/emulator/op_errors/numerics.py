@@ -176,11 +176,15 @@ def explain(
     choice = RunChoice(programs=programs, parameters=parameters or {}, machine=machine, image=image)
     ready = prepare_run(netlist, choice, machines=2, progress=progress)
     feed = ready.feed(inputs, seed)
+    if image is None or image.model is None:
+        counted = Selection(only)
+    else:
+        counted = Selection(only, image.model.elements_of)
     ops = op_numerics(
         netlist,
         lambda emulator: push(emulator, feed.blocks()),
         ready.programs,
-        counted=Selection(only),
+        counted=counted,
         workers=workers,
         progress=progress,
         **ready.machine,

@@ -215,7 +215,7 @@ def test_test_shows_the_shapes_of_the_model(model, tmp_path, capsys):
 def test_perf_knows_the_padding_of_an_image(model):
     """Of a netlist alone nothing says which elements are the model's."""
     image = be.load_image(model / "model.tti")
-    shares = image.model.padding
+    shares = image.model.padding_shares
     assert all(0 < share < 1 for share in shares.values())
     assert shares.keys() <= image.netlist.ops.keys()
     flagged = {row["op"] for row in be.perf(model / "model.tti").op_rows if "padding" in row["flags"]}

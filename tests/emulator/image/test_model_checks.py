@@ -39,6 +39,16 @@ def test_a_sound_model(tmp_path):
     assert [item.queue for item in be.load_image(path).model.inputs] == ["x", "i"]
 
 
+def test_places_of_elements_that_fit(tmp_path):
+    path = image(tmp_path, places(size=4, stride=10))
+    assert check_image(path, strict=True).diagnostics == ()
+    model = be.load_image(path).model
+    assert model.padding_shares == {"sum": 1 - 4 / 1024}
+    mask = model.elements_of("sum").reshape(32, 32)
+    assert [tuple(place) for place in zip(*mask.nonzero(), strict=True)] == [(0, 0), (10, 0), (20, 0), (30, 0)]
+    assert model.elements_of("another") is None
+
+
 def test_windows_that_fit(tmp_path):
     def change(model):
         model["inputs"][0].update(shape=[1, 2, 8], windows=WINDOWS, view=[1, 4, 6])
@@ -54,6 +64,12 @@ def setting(place, **changes):
         items[place].update(changes)
 
     return change
+
+
+def places(extent=(1, 32, 32), *, op="sum", axis="r", size=5, stride=1):
+    """Say where elements of the model lie in the result of an op."""
+    repeat = {"axis": axis, "size": size, "stride": stride}
+    return setting("", elements={op: {"extent": list(extent), "repeats": [repeat]}})
 
 
 def dropping(model):
@@ -105,6 +121,15 @@ def doubling(model):
         (setting("", chip=1), "chip", "no graph of the netlist is on chip 1: they are on 0"),
         (setting("", schema_version=2), "schema_version", "2 is not the schema_version that is known"),
         (setting("", inputs={}), "inputs", "{} is not a list"),
+        (places(op="summ"), "elements/summ", "summ is not an op of the netlist (did you mean 'sum'?)"),
+        (places([1, 64, 32]), "elements/sum/extent", "op sum has a result of [1, 32, 32] elements"),
+        (places([1, 33, 32]), "elements/sum/extent", "[1, 33, 32] is not rows and columns in whole tiles of 32"),
+        (places([1, 32]), "elements/sum/extent", "[1, 32] is not a list of 3"),
+        (places(axis="x"), "elements/sum/repeats/0/axis", "'x' is not one of z, r, c"),
+        (places(size=33), "elements/sum/repeats", "is not places along r below 32"),
+        (places(size=4, stride=11), "elements/sum/repeats", "is not places along r below 32"),
+        (places(axis="z", size=2), "elements/sum/repeats", "is not places along z below 1"),
+        (places(size=0), "elements/sum/repeats/0/size", "0 is not an integer from 1"),
     ],
 )  # fmt: skip
 def test_what_does_not_belong_there(change, place, says, tmp_path, capsys):
