@@ -368,8 +368,8 @@ def _common_grid_rows(readers: Iterable[PlacedOp], size: int) -> int:
     readers, 1 where that does not divide the queue or nobody reads it."""
     rows = 0
     for placed in readers:
-        rows = gcd(queue_entries, placed.blocks.grid[0])
-    if rows and size % queue_entries == 0:
+        rows = gcd(rows, placed.blocks.grid[0])
+    if rows and size % rows == 0:
         return rows
     return 1
 
