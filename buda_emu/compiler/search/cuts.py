@@ -115,8 +115,8 @@ class PossibleEpochs:
 
 
 def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:
-    """[pace, i]: the op before which an epoch that begins with op i has to end, when rectangles cover a share `full` of
-    the cores."""
+    """Return, as [pace, i], the op before which an epoch that begins with op i has to end at each pace, when rectangles
+    cover a share `full` of the cores."""
     count = len(table.ops)
     room = prod(table.target.arch.grid) * full
     reached = np.zeros((LEVELS, count + 1), np.int64)
@@ -137,7 +137,7 @@ def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[
 
 
 def epoch_load(target: Target) -> tuple[float, float]:
-    """Cycles in which a chip loads an epoch without a kernel, and those that each kernel adds."""
+    """Return the cycles in which a chip loads an epoch without a kernel, and those that each kernel adds."""
     chip = target.chip
     cores = prod(chip.grid)
     begin = load_cycles(chip, 0)

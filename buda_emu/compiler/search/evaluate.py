@@ -98,7 +98,7 @@ class EpochEvaluation:
 
     @property
     def bottleneck(self) -> str:
-        """The kind of what sets the pace."""
+        """The kind of unit that sets the pace of the epoch: op, memory, link, transfer, buffers or latency."""
         return self._figures.bottleneck
 
     @cached_property
@@ -126,7 +126,8 @@ class Figures:
 
 
 def evaluate(placement: Placement) -> Evaluation:
-    """Evaluate a placement with the model of `buda-emu perf`; the host link is a limit, too."""
+    """Return the placement with the cycles for each input that the model of `buda-emu perf` finds while all copies
+    work, but no fewer than the host link takes."""
     netlist, programs, rounds = _netlist(placement)
     run = model_netlist(netlist, programs, rounds, chip=placement.target.chip)
     inputs = placement.microbatch * placement.rounds

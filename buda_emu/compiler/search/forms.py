@@ -272,13 +272,13 @@ class Forms:
         """Return the cycles of one input with each form as the dynamic program over epochs estimates them, but no fewer
         than the host link needs."""
         return [
-            max(cut_epochs(table, objective, FULL)[1] / objective.microbatch, self._host)
+            max(cut_epochs(table, objective, FULL)[1] / objective.microbatch, self._host_cycles)
             for table in self.tables(objective.chips)
         ]
 
     @property
-    def _host(self) -> float:
-        """Cycles of the host link for inputs and outputs."""
+    def _host_cycles(self) -> float:
+        """The cycles for which one input and its outputs occupy the host link."""
         tiles = self.tiles
         target = self.target
         shapes = [queue.shape for queue in tiles.inputs.values()]

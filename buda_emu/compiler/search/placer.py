@@ -94,7 +94,7 @@ def place_best(
     workers = SideBySide(record.pool, cache) if record.pool is not None else None
     record.running = True
     try:
-        number, best = _with_effort(graphs, target, objective, SearchContext(entries, cache, workers=workers))
+        number, best = _search_all_efforts(graphs, target, objective, SearchContext(entries, cache, workers=workers))
     finally:
         record.running = False
         if workers is not None:
@@ -107,10 +107,11 @@ def place_best(
     return number, placement
 
 
-def _with_effort(
+def _search_all_efforts(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, context: SearchContext
 ) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that is quickest after all efforts."""
+    """Return the number and the result of the graph that is quickest after the search with the objective's effort;
+    for high effort that is after default effort and, unless a limit is reached that nothing undercuts, high effort."""
     forms = [Forms(tiles, target, objective.without) for tiles in graphs]
     first = objective
     if objective.effort == "high":
@@ -144,8 +145,8 @@ def _best_of(graphs: Sequence[Forms], objective: Objective, context: SearchConte
 
 
 def _search_graph(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
-    """Search the placements of one graph. Raises UnsupportedError where it does not
-    fit."""
+    """Return the best placement of one graph that the search finds. Raises UnsupportedError where the graph does not
+    fit, HostError for several chips that are not connected, or with states that one input leaves to the next."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
     if forms.tiles.states:  # what an input leaves in a ram the next one reads

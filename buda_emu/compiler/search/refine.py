@@ -284,14 +284,14 @@ def _try_shares(best: SearchResult, context: SearchContext) -> SearchResult:
         for share, (start, known_result) in zip(shares, starts, strict=False):
             with suppress(UnsupportedError):
                 tried = try_start(context, table, start, known_result)
-                best = _quicker(best, tried, SHARES[share])
+                best = _take_quicker(best, tried, SHARES[share])
             if _is_enough(best):
                 break
     return best
 
 
-def _quicker(best: SearchResult, other: SearchResult, part: str) -> SearchResult:
-    """Return the quicker result, and note the part of the search that made the other one if it is that."""
+def _take_quicker(best: SearchResult, other: SearchResult, part: str) -> SearchResult:
+    """Return the quicker of two results. If it is `other`, record that `part` of the search, which found it, gained."""
     if comparable_cycles(other) < comparable_cycles(best):
         best.objective.record.gained.add(part)
         return other
@@ -329,7 +329,8 @@ def _refine_repeatedly(result: SearchResult, context: SearchContext, *, once: bo
 
 
 def _is_enough(best: SearchResult) -> bool:
-    """Return whether there are no other cuts of epochs, nothing more can be gained, or the work is used up."""
+    """Return whether refining a result is pointless: it is one epoch, the host link is its limit, or the bound of work
+    is reached."""
     return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.record.stop_modelling()
 
 

@@ -119,7 +119,7 @@ class EpochBounds:
     kept: frozenset[int] = frozenset()
     within: frozenset[int] = frozenset()
 
-    def also(self, ends: Iterable[int]) -> "EpochBounds":
+    def with_ends(self, ends: Iterable[int]) -> "EpochBounds":
         """Return the bounds with more places where an epoch must end."""
         return EpochBounds(self.kept.union(ends), self.within)
 
@@ -167,15 +167,15 @@ class SingleInput:
         for region in self._layers:
             places = range(1, region.period + 1)
             ends = [range(region.start + place, region.stop, region.period) for place in places]
-            expected = [self.fewest_cycles(chosen[0].also(place_ends)) for place_ends in ends]
+            expected = [self.fewest_cycles(chosen[0].with_ends(place_ends)) for place_ends in ends]
             order = sorted(range(len(ends)), key=lambda n: expected[n][1])[:LIKELY]
             nearly_best = [number for number in order if expected[number][1] <= best * ALIKE]
             if nearly_best and Part.LAYERS not in without:
-                by_cycles = sorted(nearly_best, key=lambda n: cycles_of(self.decisions(chosen[0].also(ends[n]))))
+                by_cycles = sorted(nearly_best, key=lambda n: cycles_of(self.decisions(chosen[0].with_ends(ends[n]))))
                 few = min(nearly_best, key=lambda n: (len(expected[n][0]), expected[n][1]))
                 best = expected[by_cycles[0]][1]
                 ranks = (ends[by_cycles[0]], ends[by_cycles[:2][-1]], ends[few])
-                chosen = [cut.also(place_ends) for cut, place_ends in zip(chosen, ranks, strict=True)]
+                chosen = [cut.with_ends(place_ends) for cut, place_ends in zip(chosen, ranks, strict=True)]
                 together = [
                     self._together(cut, place_ends, best) for cut, place_ends in zip(together, ranks, strict=True)
                 ]
@@ -198,7 +198,7 @@ class SingleInput:
             joined = EpochBounds(cut.kept.union(ends[1:]), cut.within.union(range(begin + 1, ends[1])))
             if self.fewest_cycles(joined)[1] <= best * ALIKE:
                 return joined
-        return cut.also(ends)
+        return cut.with_ends(ends)
 
     @cached_property
     def _layers(self) -> list[Repetition]:

@@ -45,7 +45,8 @@ class GridOrder:
 
 
 def grid_orders(placement: Placement, names: Container[str], without: Parts = EVERYTHING) -> list[GridOrder]:
-    """Return the attempts that are worth making where some of these ops read through DRAM for lack of streams."""
+    """Return the orders in which to change grids so that results go from core to core that the ops `names` now read
+    through DRAM for lack of streams; empty where they read none so. `without`: parts of the search to leave out."""
     sources = list(dict.fromkeys(source for _, source in _stream_detours(placement, names)))
     if not sources:
         return []
@@ -58,7 +59,8 @@ def grid_orders(placement: Placement, names: Container[str], without: Parts = EV
 
 
 def _stream_detours(placement: Placement, names: Container[str]) -> list[tuple[str, str]]:
-    """Return reader and source of each operand that goes through DRAM for lack of streams."""
+    """Return, as (reader, source), each operand of the ops `names` that goes through DRAM since the source's cores lack
+    streams for all readers."""
     return [edge for edge, detour in placement.detours.items() if edge[0] in names and detour.kind == "streams"]
 
 
@@ -118,10 +120,10 @@ class WiresOfOne:
         self.edges = edges
         self.rates = speed(chip, {}).rates()
         self.paths = MovingPaths(ops=netlist.ops, queues=netlist.queues, edges=edges, chip=chip, rates=self.rates)
-        self.paths.with_least(self._alone())
+        self.paths.with_least(self._cycles_alone())
         self.fullest = fsum(self.paths.takes.tolist())
 
-    def _alone(self) -> Floats:
+    def _cycles_alone(self) -> Floats:
         """Return the cycles of each edge by itself: into a core, and out of the fullest of its DRAM channels."""
         moved: dict[tuple[int, bool], list[float]] = {}
         for edge in self.edges:
@@ -141,8 +143,8 @@ class WiresOfOne:
             cycles[number] = max(edge_cycles)
         return cycles
 
-    def _gains(self, change: float) -> bool:
-        """Return whether to keep a move after which all transfers take `change` cycles more."""
+    def _accept(self, change: float) -> bool:
+        """Return whether to keep a move after which all transfers together take `change` cycles more."""
         return change < -LEAST
 
     def try_move(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
@@ -151,7 +153,7 @@ class WiresOfOne:
         change = self.paths.weigh(places, LEAST, turned)
         if change is None:
             return False
-        if not self._gains(change):
+        if not self._accept(change):
             self.paths.take_back()
             return False
         self.paths.keep()
@@ -178,24 +180,26 @@ class TimedWires(WiresOfOne):
         self._steps = steps_of(self.edges, report.timing.run.ways, alone, rates)
         self.makespan = schedule.makespans()
         self.durations = schedule.durations
-        self.now = self._done(self.fullest)
+        self.now = self._weighted_cycles(self.fullest)
         self.slack = 0.0
 
-    def _done(self, transfers: float) -> float:
-        """Return the cycles of the epoch, with the weighted cycles of its transfers."""
+    def _weighted_cycles(self, transfers: float) -> float:
+        """Return the cycles of the epoch with the present durations, plus `SHARE` of `transfers`, the sum of the cycles
+        of all its transfers."""
         return self.makespan(self.durations) + SHARE * transfers
 
-    def _gains(self, change: float) -> bool:
-        """Time the epoch again after a move that changes the cycles of all transfers by `change`, and return whether it
-        takes less than now plus `slack`; if so the new time is taken, or else the durations are restored."""
+    def _accept(self, change: float) -> bool:
+        """Time the epoch again after a move that changes the sum of the cycles of all transfers by `change`, and return
+        whether it takes less than `now` plus `slack`. If so `now` becomes the new time, or else the durations are
+        restored."""
         before = self.durations
         self.durations = self.durations.copy()
         self.paths.time(self._steps, self.durations)
-        done = self._done(self.fullest + change)
-        if done >= self.now + self.slack:
+        after = self._weighted_cycles(self.fullest + change)
+        if after >= self.now + self.slack:
             self.durations = before
             return False
-        self.now = done
+        self.now = after
         return True
 
 
@@ -349,7 +353,7 @@ def anneal(
 
 
 class _Positions:
-    """The places of the ops of one chip while they are moved."""
+    """The places and grids of the ops of one chip while they are moved, and the cores that are free."""
 
     def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int], kinds: KindsOfMoves) -> None:
         self._kinds = kinds
@@ -390,13 +394,14 @@ class _Positions:
         return self._sizes[name]
 
     def draw_op_to_turn(self, draw: random.Random) -> str:
-        """Draw an op to transpose, "" where it takes as many rows as columns."""
+        """Draw an op whose grid is to be transposed; "" where the drawn one takes as many rows as columns."""
         name = draw.choice(self._names)
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
     def draw_turn(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
-        """Draw a place with room for an op with a transposed grid; empty if there is none."""
+        """Draw a place with room for the transposed grid of an op, and return it by the op's name; empty if there is
+        none."""
         rows, columns = shape = self._sizes[name]
         self._cores.release(self.places[name], shape)
         free = self._cores.places((columns, rows))
@@ -406,7 +411,7 @@ class _Positions:
         return {}
 
     def take(self, change: Mapping[str, tuple[int, int]], transposed: str = "") -> None:
-        """Move ops to the places of a change."""
+        """Move ops to the places of a change, and transpose the grid of the op `transposed`, if one is named."""
         for name in change:
             self._cores.release(self.places[name], self._sizes[name])
         if transposed:
