@@ -137,13 +137,13 @@ class ChangeableRun(Lookup):
         position = self.stop.position
         assert slot is not None
 
-        def write_slot(machine: Steps) -> None:
+        def write_bytes_to_slot(machine: Steps) -> None:
             """Write the bytes to the slot from `offset` on, after checkpoints that share the slot's memory got their
             own copy."""
             machine.history.before_write(machine.channels[name].view.store, position)
             machine.emulator.put_bytes(name, slot, offset, data)
 
-        self._change(f"{tensor.name} written at byte {offset}", write_slot)
+        self._change(f"{tensor.name} written at byte {offset}", write_bytes_to_slot)
 
     def _write_op(
         self, op: Op, tensor: TensorValue, values: object, tile: tuple[int, int, int] | None, place: str

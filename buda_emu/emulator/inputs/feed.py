@@ -59,8 +59,8 @@ class Feed:
         )
 
     def _file_blocks(self) -> Iterator[InputBlock]:
-        """Yield the tensors that come from files: the arrays of an archive, then those of a folder by queue. Raises
-        HostError."""
+        """Yield the entries that the input files hold for queues and rams: those of the archive, then those of the
+        folder, queue by queue. Raises HostError for files that do not fit their queue."""
         if self.archive is not None:
             yield from archive_blocks(self.netlist, self.archive, self.image, self.limit or default_memory_limit())
         if self.reference is None:

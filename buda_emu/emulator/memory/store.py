@@ -181,7 +181,7 @@ class TileStore:
         return _NEVER
 
     def mark(self, first: int, count: int, label: str) -> None:
-        """Record that `count` slices from `first` on now hold data of that format label."""
+        """Record that `count` slices from `first` on were written with data of the format `label`."""
         self.writes += 1
         self._labels[first : first + count] = [label] * count
 
@@ -352,8 +352,8 @@ class EntryView:
         self.mark(slots, label)
 
     def exchange(self, values: NDArray[np.float32]) -> NDArray[np.float32] | None:
-        """Make float32[1, tiles, 1024] the memory of a store with one entry, without a copy, and return the memory that
-        it had. Returns None, and does nothing, where the store has more entries."""
+        """Make `values`, float32[1, tiles, 1024], the memory of the store without a copy, if that has one entry, and
+        return the memory that it had. Returns None, and changes nothing, where the store has more entries."""
         if self.store.slices != self.t:
             return None
         return self.store.exchange(values.reshape(self.t, self.store.tiles, TILE_ELEMENTS))
@@ -370,7 +370,7 @@ class EntryView:
         self.mark(slots, label)
 
     def mark(self, slots: Sequence[int], label: str) -> None:
-        """Mark the entries in these slots as holding data of that format label."""
+        """Record that the entries in these slots were written with data of the format `label`."""
         for slot in slots:
             self.store.mark(slot * self.t, self.t, label)
             if self.labels is not None:

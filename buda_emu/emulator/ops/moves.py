@@ -132,8 +132,9 @@ class Embedding:
 
 
 def picked_rows(call: PlannedOp, indices: Tiles) -> NDArray[np.int64]:
-    """Return which table row each element row of one t slice of the result is, int64[w, R * 32]; NO_ROW for a row of
-    zeros. `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table."""
+    """Return for each row of elements in one t slice of an embedding's result the number of the table row that it
+    copies, int64[w, R * 32]; NO_ROW for a row of zeros. `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises
+    ProgramError for an index beyond the table."""
     blocking = call.blocking
     num_indices = call.attributes.num_indices
     t, rows, cols = call.operands[0].map.shape

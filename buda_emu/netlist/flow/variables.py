@@ -117,7 +117,7 @@ class Variables:
         return ""
 
     def is_param(self, text: str) -> bool:
-        """Return whether an operand names a variable that `param` declared."""
+        """Return whether `text` is the name, with `$`, of a variable that a `param` instruction declared."""
         return is_variable(text) and self._kinds.get(stored_name(text)) == "param"
 
     def declare(self, text: str, kind: str, value: Value, place: Mark) -> None:

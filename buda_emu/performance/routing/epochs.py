@@ -50,8 +50,9 @@ def route_epochs(netlist: Netlist, numbers: Container[int]) -> dict[int, RoutedE
 
 
 def _route_epoch(epoch: Epoch, phases: bool) -> RoutedEpoch:
-    """Make the pipes of an epoch and route them; refusals of the pipes become those of the streams. Raises
-    UnsupportedError for architectures without pipes, and for data that crosses chips in an unknown way."""
+    """Make the pipes of an epoch, and route them unless a pipe is refused; the refusals of pipes, or else those of
+    streams, are part of the result. `phases`: also the phases of streams. Raises UnsupportedError for architectures
+    without pipes, and for data that crosses chips in an unknown way."""
     arch = require_arch(epoch.netlist.arch_name)
     built = build(epoch)
     refused = tuple(map(_convert_refusal, built.refusals))

@@ -121,7 +121,8 @@ def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
 
 
 def _plain_finding(diagnostic: Diagnostic) -> dict[str, Any]:
-    """Return a finding as plain data for JSON; fields of a place that do not apply are left out."""
+    """Return a finding as a dict for JSON, without the fields that only findings in other kinds of files have (pointer,
+    offset, element)."""
     content: dict[str, Any] = {
         "path": diagnostic.path,
         "line": diagnostic.line,

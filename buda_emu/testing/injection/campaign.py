@@ -411,8 +411,8 @@ def _inject_all(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
 def effects(
     make: Make, numbers: Sequence[int], workers: Workers, bench: Bench, files: Sequence[str] = ()
 ) -> Generator[list[Effect], None, None]:
-    """Yield the effects of the faults with these numbers, in order, in parts of BATCH as they are ready. `make` makes a
-    bench in a worker process, from `files`; without workers `bench` does the work here."""
+    """Inject the faults with these numbers, each into a run of its own, and yield their effects in order, in lists of
+    up to BATCH. Workers do it on benches that `make` makes there, from `files`; without workers `bench` does it."""
     parts = [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)]
     if workers.alone:
         for part in parts:

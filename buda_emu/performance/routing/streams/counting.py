@@ -296,8 +296,8 @@ def _tiles_of_turn(stream_steps: list[StreamPhase]) -> int:
 
 
 def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
-    """Set the number of phases of connected streams. Their iterations are unrolled as often as phases and blobs have
-    room for, at most `max_times` times."""
+    """Set the number of phases of each of the connected streams `component`: it covers as many iterations as phases and
+    blobs have room for, at most `max_times`. `steps`: what each stream does in one iteration."""
     limit = 1 << 32
     skip = 1
     for stream in component:

@@ -80,8 +80,8 @@ def runs_of(
     case: Case,
     compared: Sequence[str],
 ) -> Runs:
-    """Run programs in both precisions, on the inputs of `feed`, and return the outputs of `compared`. Expected outputs
-    that come from outside are not computed. Raises the errors of a run."""
+    """Run programs on the inputs of `feed` in the precision that is tested and, unless the expected outputs come from
+    files, in that of the expected ones, and return the outputs of the queues `compared`. Raises the errors of a run."""
     require_runnable(netlist, bodies)
     limit = _require_memory(netlist, bodies, parameters, feed, case.settings, compared)
     runner = _CaseRunner(netlist, bodies, parameters, feed, case, compared, with_memory(case.settings.machine, limit))

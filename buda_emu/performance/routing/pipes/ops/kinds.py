@@ -428,7 +428,8 @@ class Embedding(OpKind):
         return tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return what the kernel frees at a time: as many rows of the table as a tile has, or one tile of indices."""
+        """Return how much of an operand the kernel frees at a time: of the table as many rows as a tile has, of the
+        indices one tile."""
         if index == 0:
             return inputs.sources[0].blocking.tile_dim[0]
         return 1
