@@ -105,7 +105,7 @@ class Cycles(NamedTuple):
 
 
 class Change(NamedTuple):
-    """How a move of ops changes the load, with the arrays to work in. By way: `busy`, the cycles for which all
+    """The change of the load by a move of ops, with the arrays to work in. By way: `busy`, the cycles for which all
     transfers keep it busy; `cycles` that the move adds; whether it `counts` as changed. Lists: `ways` that changed, and
     the busy cycles that they had `before`; `edges`, the transfers that the move touches, and the cycles that each of
     these then `takes`; `found`, the lengths of both lists. By transfer: `row`, its new row, or -1. `partials`: room for

@@ -145,7 +145,7 @@ class Lists(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What `run_timeline` finds out, by task: when it starts and ends (-1: never); `cause`, the task whose end or
+    """The results of `run_timeline` by task: when it starts and ends (-1: never); `cause`, the task whose end or
     signal let it start (-1: none); `held_by`, the object for which it waited last (-1: for none, only for its unit)."""
 
     start: Ints

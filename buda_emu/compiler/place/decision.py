@@ -19,7 +19,7 @@ from buda_emu.compiler.target import Objective, Target
 
 @dataclass(frozen=True, slots=True)
 class PlacementDecision:
-    """What a search decides for one op: its division, its epoch, and where it stands (`at`: the upper left core).
+    """The decisions of a search for one op: its division, its epoch, and where it stands (`at`: the upper left core).
 
     `grid_transpose`: its rows of cores are columns of the chip; `why`: the reason for its division, where that is not
     its time alone; `begin_by`: the cycle of the epoch by which it has to begin, None to leave that to an estimate."""

@@ -129,7 +129,7 @@ class Placement:
 
     @property
     def waits_for_one(self) -> bool:
-        """Whether an epoch takes one input at a time outside of training, so that everything that this input waits for
+        """True if an epoch takes one input at a time outside of training, so that everything that this input waits for
         counts."""
         return self.microbatch == 1 and not self.tiles.trains
 

@@ -93,7 +93,7 @@ def elwadd_tiles(
             load_words(word, image, mode)
         else:
             clear_words(word)
-        _add_aligned(x, v, a, b, flip, wide_half)
+        _align_and_add(x, v, a, b, flip, wide_half)
         _accumulate_terms(word, x, v, mode, blackhole)
         store_words(image, word, mode)
 
@@ -124,7 +124,7 @@ def _multiply_by_phase(x: Lanes, v: Lanes, a: Lanes, b: Lanes, phase: int, bias:
 
 
 @helper
-def _add_aligned(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool) -> None:
+def _align_and_add(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool) -> None:
     """Write the exponents `x` of the sums of Src words a and b, and their signed values `v` (2.5). `flip`: bits that
     are XORed to b, those of the sign to subtract. `wide_half`: the operands are of family A and Dst is fp32, so that
     exponents get a bias of 8 bits."""

@@ -57,7 +57,7 @@ GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its la
 
 
 class Traversal(NamedTuple):
-    """How the inner tiles are gone through. `spill`: a code of `spills`, the conversion of a result tile after each
+    """The way through the inner tiles. `spill`: a code of `spills`, the conversion of a result tile after each
     inner tile for which `ends` is set, except the last. `fresh`: Dst begins with zeros, whatever dst holds. `moved`,
     even: what is added to all exponents while the kernel computes; 0 for operands of family A, and not above 0 for a
     spill through blocks."""
