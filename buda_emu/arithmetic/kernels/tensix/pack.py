@@ -268,7 +268,7 @@ _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class Conversion(NamedTuple):
-    """The steps of the packer for a tile: Dst holds data of `mode` ("fp32", "bf16", "fp16" or "int32"), which become the
+    """The packer's steps for a tile: Dst holds data of `mode` ("fp32", "bf16", "fp16" or "int32"), which become the
     intermediate format `held_as`, pass relu and become `out_df`. `relu_mode`: 0 for no relu, 1 for 0 instead of
     negatives, 2 also for 0 up to `threshold`, 3 for at most `threshold` (4.3); `threshold` is a 16-bit code, of
     integers a number. `core` is the architecture."""
@@ -282,7 +282,7 @@ class Conversion(NamedTuple):
 
 
 class Late(NamedTuple):
-    """The steps of the packer for floats after the early conversion. `small_sign`: the bits that stay of a word below the
+    """The packer's steps for floats after the early conversion. `small_sign`: the bits that stay of a word below the
     least of that conversion; `relu_mode`; `limit`: the relu's threshold as a word; `change`: how exponents change;
     `width`: 32, 16 or 8 bits of a datum, 4 for Fp8_e4m3; `block_bits`: magnitude bits of a block format, else 0;
     `narrow_block`: whether its exponents have 5 bits."""
