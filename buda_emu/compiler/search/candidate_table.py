@@ -90,8 +90,8 @@ class CandidateTable:
         return replace(self, plain=plain, found=list(plain), best=list(plain)).correct_estimates({})
 
     def _with_few_pipes(self, op: TileOp, op_choices: list[Choice], max_pipes: int) -> list[Choice]:
-        """Return the choices of an op with no more pipes than `max_pipes` from other chips, or else those with the
-        fewest."""
+        """Return those choices of an op that read each operand from another chip through at most `max_pipes` pipes; if
+        there are none, the choices with the fewest pipes. An op that reads nothing from another chip keeps all."""
         far = [n for n, use in enumerate(op.uses) if use.source in self.index and self._chip(use.source) != op.chip]
         if not far:
             return op_choices
@@ -116,8 +116,8 @@ class CandidateTable:
 
     @cached_property
     def _spans(self) -> dict[str, int]:
-        """For each op, the number of ops between its end and that of its last reader on the longest path, at most
-        `FAR`."""
+        """The number of levels of the graph strictly between each op, by name, and its last reader, at most `FAR`: 0
+        where all readers follow at once. Inputs that pass these levels wait in the op's buffer."""
         level: dict[str, int] = {}
         last: dict[str, int] = {}
         for op in self.ops:
@@ -133,7 +133,7 @@ class CandidateTable:
 
     @cached_property
     def first_chip(self) -> NDArray[np.bool_]:
-        """For each op, True if it stands on the first chip; all True where no op is assigned to a chip."""
+        """[op]: True for ops that stand on the first chip or are not assigned to a chip."""
         return np.array([not op.chip for op in self.ops], np.bool_)
 
     @property
@@ -170,8 +170,9 @@ class CandidateTable:
 
     @cached_property
     def _least(self) -> tuple[NDArray[np.int64], Floats]:
-        """[pace, op]: the cores of the choice that keeps the pace with the least share of a chip, and the bytes that
-        DRAM moves for it."""
+        """[pace, op], twice: the cores of the choice that keeps the pace with the least share of a chip (`NEVER` where
+        no choice keeps it), and the bytes that DRAM moves for that choice and one input. Both are 0 for ops that are
+        not on the first chip."""
         need = np.full((LEVELS, len(self.ops)), NEVER, np.int64)
         streamed = np.zeros((LEVELS, len(self.ops)))
         for number, op_choices in enumerate(self.best):
@@ -188,13 +189,14 @@ class CandidateTable:
         return need * self.first_chip, streamed * self.first_chip
 
     def cores_a_byte(self, pace: Floats) -> Floats:
-        """Return the value in cores of a byte that DRAM moves for each input, when both are counted as shares of a chip
-        at a pace."""
+        """Return for each pace (cycles for one input) how many cores are worth as much as one byte that DRAM moves for
+        each input: those that are the same share of all cores as the byte is of what DRAM moves in that time."""
         return prod(self.target.arch.grid) / (speeds(self.target.chip).dram * pace)
 
     @property
     def need(self) -> NDArray[np.int64]:
-        """[pace, op]: the cores with which the op keeps the pace."""
+        """[pace, op]: the cores with which the op keeps the pace, `NEVER` where it cannot, 0 if it is not on the first
+        chip."""
         return self._least[0]
 
     @cached_property
@@ -205,7 +207,8 @@ class CandidateTable:
 
     @cached_property
     def _edges(self) -> tuple[list[int], list[int], Floats]:
-        """Producer, consumer and bytes of every use of an op's result."""
+        """Three parallel lists for each use of an op's result by an op of the first chip: the numbers of producer and
+        consumer, and the bytes of the whole result. A consumer that reads a result several times counts once."""
         place = {op.name: number for number, op in enumerate(self.ops)}
         size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
         makers: list[int] = []
@@ -266,7 +269,7 @@ class CandidateTable:
 
     @cached_property
     def level(self) -> NDArray[np.int64]:
-        """[i]: the length of the longest path to any op before i."""
+        """[i]: the number of ops on the longest path through ops before i, 0 for the first op."""
         place = {op.name: number for number, op in enumerate(self.ops)}
         depths = np.zeros(len(self.ops) + 1, np.int64)
         for number, op in enumerate(self.ops):

@@ -74,7 +74,9 @@ class PossibleEpochs:
 
     @staticmethod
     def of(table: CandidateTable, objective: Objective, full: float, step: float) -> "PossibleEpochs":
-        """Return the epochs of all ops."""
+        """Return all epochs that the table's ops may form on the chips of the objective. `full`: the share of a chip's
+        cores that rectangles are expected to cover; `step`, as a share of a pace: how much later each op of a chain
+        begins."""
         if table.assigned:
             chips = 1
         else:
@@ -85,7 +87,7 @@ class PossibleEpochs:
             objective=objective,
             step=step,
             levels=levels,
-            reach=np.minimum(_reach(table, objective, full), table.stops[None, :]),
+            reach=np.minimum(_furthest_ends(table, objective, full), table.stops[None, :]),
             back=np.arange(1 if Part.EARLY_ENDS in objective.without else BACK + 1)[None, :],
             used=table.used[levels],
             chips=chips,
@@ -114,9 +116,9 @@ class PossibleEpochs:
         return ends.ravel(), times.ravel()
 
 
-def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:
+def _furthest_ends(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:
     """Return, as [pace, i], the op before which an epoch that begins with op i has to end at each pace, when rectangles
-    cover a share `full` of the cores."""
+    cover a share `full` of the cores. It is i itself where op i cannot keep the pace."""
     count = len(table.ops)
     room = prod(table.target.arch.grid) * full
     reached = np.zeros((LEVELS, count + 1), np.int64)

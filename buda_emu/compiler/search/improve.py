@@ -118,7 +118,7 @@ class Start:
         )
 
     def improves(self, epoch: int) -> bool:
-        """Return whether an epoch is to be improved."""
+        """Return whether the epoch of this number is to be improved: one of `only`, or any where that is None."""
         return self.only is None or epoch in self.only
 
     def make(
@@ -268,7 +268,7 @@ class _Epoch:
             if not self.record.stop_modelling() and Part.ANNEALING not in self.without:
                 best, best_evaluation = self._anneal(decisions, best, best_evaluation)
                 best, best_evaluation = self._retime(decisions, best, best_evaluation)
-        return self._connect(decisions, table, best, best_evaluation)
+        return self._avoid_stream_detours(decisions, table, best, best_evaluation)
 
     def _pack_with_corrections(
         self,
@@ -341,11 +341,11 @@ class _Epoch:
             self.record.gained.add(Part.DEADLINES)
         return best, best_evaluation
 
-    def _connect(
+    def _avoid_stream_detours(
         self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: EpochEvaluation
     ) -> Decisions:
         """Try grids with which operands go from core to core that now go through DRAM for lack of streams, and return
-        the decisions that the model finds quickest."""
+        the decisions that the model finds quickest, which may be `best` itself."""
         first = min(self.table.index[name] for name in best)
         before = best
         orders = grid_orders(best_evaluation.placement, best, self.without)
@@ -531,7 +531,8 @@ def _move_chip_by_chip(decisions: Decisions, limit: int, move: Mover) -> FinalPl
 
 
 def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
-    """Pack as many ops as find room, with transposed grids if that is faster or has room for more of them."""
+    """Pack as many ops as find room in one epoch, and return their decisions. Transposed grids are used if they have
+    room for more ops, or for all of them at a quicker pace."""
     plain, transposed = (
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
         for grid_transpose in (False, True)
@@ -544,5 +545,5 @@ def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -
 
 
 def _pace(decisions: Decisions) -> float:
-    """Return the cycles of the slowest op as estimated."""
+    """Return the estimated cycles of the slowest op for one input, which sets the pace of an epoch."""
     return max(decision.choice.cycles for decision in decisions.values())

@@ -41,7 +41,7 @@ from buda_emu.performance.routing.pipes.build import build
 from buda_emu.performance.routing.pipes.epoch import epochs
 from buda_emu.support.errors import HostError, UnsupportedError
 
-_OF_LINKS = ("V362", "V363", "V364")
+_LINK_RULES = ("V362", "V363", "V364")
 
 
 def link_refusal(placement: Placement, objective: Objective) -> str:
@@ -58,7 +58,7 @@ def link_refusal(placement: Placement, objective: Objective) -> str:
         except UnsupportedError as error:
             return str(error)
         for refusal in refusals:
-            if refusal.rule in _OF_LINKS:
+            if refusal.rule in _LINK_RULES:
                 return f"op {refusal.op}: {refusal.what}"
     return ""
 
@@ -110,23 +110,25 @@ def place_best(
 def _search_all_efforts(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, context: SearchContext
 ) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that is quickest after the search with the objective's effort;
-    for high effort that is after default effort and, unless a limit is reached that nothing undercuts, high effort."""
+    """Return the number of the quickest graph, and its result. For an objective of high effort, default effort is
+    searched first, and high effort then only if no limit that nothing undercuts is reached and the bound of work is not
+    used up."""
     forms = [Forms(tiles, target, objective.without) for tiles in graphs]
     first = objective
     if objective.effort == "high":
         first = replace(objective, effort="default")
-    number, best = _best_of(forms, first, context)
+    number, best = _search_graphs(forms, first, context)
     if objective.effort == "high":
         objective.record.bound_by = _limit_words(best)
         if not (objective.record.at_bound or objective.record.stop_modelling()):
-            second_result = _best_of(forms, objective, context)
+            second_result = _search_graphs(forms, objective, context)
             number, best = min((number, best), second_result, key=lambda numbered: comparable_cycles(numbered[1]))
     return number, best
 
 
 def _limit_words(best: SearchResult) -> str:
-    """Return in words which limit the best placement reached that no placement undercuts, "" for none."""
+    """Return the limit that the best placement has reached and no placement undercuts, "the host link" or "the math of
+    all cores"; "" if it has reached none."""
     if best.chips <= 0 or best.cycles > best.bound:
         return ""
     if best.host >= best.bound:
@@ -134,8 +136,9 @@ def _limit_words(best: SearchResult) -> str:
     return "the math of all cores"
 
 
-def _best_of(graphs: Sequence[Forms], objective: Objective, context: SearchContext) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that one effort, that of the objective, finds quickest."""
+def _search_graphs(graphs: Sequence[Forms], objective: Objective, context: SearchContext) -> tuple[int, SearchResult]:
+    """Search the graphs that are worth it with the effort of the objective, refine the best result, and return the
+    graph's number and the result. The unrefined result is returned if the refined one overloads links between chips."""
     results = [(number, _search_graph(forms, objective, context)) for number, forms in likely_graphs(graphs, objective)]
     number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
@@ -156,30 +159,32 @@ def _search_graph(forms: Forms, objective: Objective, context: SearchContext) ->
         if forms.tiles.trains:
             return _search_training(forms, objective, context)
         return _place(forms, context, objective)
-    return _quickest(forms, objective, context)
+    return _search_uses_of_chips(forms, objective, context)
 
 
-def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
-    """Return whether no input or output is called as the copy of another queue on some chip would be, since net2pipe
-    mistakes one for the other (NETLIST 1.7). The names of all other queues are chosen by the compiler."""
+def _copy_names_are_free(tiles: TileGraph, objective: Objective) -> bool:
+    """Return whether no input or output already has the name that the copy of another queue on some chip would get,
+    `queue.chip`: net2pipe would mistake one for the other (NETLIST 1.7), and the model cannot run as copies. The names
+    of all other queues are chosen by the compiler."""
     names = {queue.name for queue in chain(tiles.inputs.values(), tiles.outputs.values())}
     chips = objective.ids or range(objective.chips)
     return names.isdisjoint(f"{name}.{chip}" for name, chip in product(names | {*tiles.constants}, chips))
 
 
-def _quickest(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
-    """Return the best result over the ways to use several chips.
+def _search_uses_of_chips(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
+    """Return the best result over the ways to use the chips: a copy of the model on each, a pipeline over them, and
+    products shared out over them. Copies are tried for throughput and shared products for latency, neither at low
+    effort.
 
-    Products are shared out over chips for the shortest time of one input, or where nothing else has room for the model.
-    One chip is used where links have no room for any of these.
-    """
+    If links or memory have no room for any of these, shared products and then a single chip are tried. Raises
+    UnsupportedError where nothing fits."""
     cut = partial(_place, forms, context)
     if objective.chips == 1:
         return _halve_until_fits(cut, objective)
     tiles = forms.tiles
     shared = partial(_share_products, tiles, forms.target, context)
     searches = [(cut, objective)]
-    if objective.effort != "low" and objective.objective == "throughput" and _copies_have_names(tiles, objective):
+    if objective.effort != "low" and objective.objective == "throughput" and _copy_names_are_free(tiles, objective):
         searches.insert(0, (cut, replace(objective, chips=1, copies=objective.chips)))
     if objective.effort != "low" and objective.objective == "latency":
         searches.append((shared, objective))
@@ -203,8 +208,9 @@ def _quickest(forms: Forms, objective: Objective, context: SearchContext) -> Sea
 
 
 def _search_training(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
-    """Search the placement of a training. Its microbatches run one after the other, or all in one round if that takes
-    less time and no input reads data that the previous one wrote: gradients are only added up, in L1."""
+    """Search the placement of a training. Its microbatches run one after the other or, if that is quicker and no input
+    reads data that the previous one wrote, all in one round. At low effort, and for a step of one microbatch, only the
+    former is tried."""
     if objective.effort == "low" or objective.step == 1:
         return _place(forms, context, objective)
     tiles = forms.tiles
@@ -220,8 +226,8 @@ def _search_training(forms: Forms, objective: Objective, context: SearchContext)
 
 
 def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Objective) -> SearchResult:
-    """Run `search` with the largest rounds of inputs that memory has room for, halving them while it has not. Raises
-    MemoryFullError."""
+    """Return the result of `search` for the objective, with half as many inputs in a round each time memory has no
+    room. Raises MemoryFullError where a single input does not fit, or where the objective's round is `firm`."""
     while True:
         try:
             return search(objective)
@@ -232,7 +238,9 @@ def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Ob
 
 
 def _place(forms: Forms, context: SearchContext, objective: Objective) -> SearchResult:
-    """Search the placement on one chip, or in a pipeline over all of them."""
+    """Search the placement on one chip, or in a pipeline over all chips of the objective, as its effort asks: at low
+    effort the first legal placement is returned unevaluated. Raises _LinksFullError where links between chips have no
+    room."""
     tiles = forms.tiles
     target = forms.target
     first = forms.first_placement(objective, context.entries)
@@ -258,7 +266,8 @@ def _place(forms: Forms, context: SearchContext, objective: Objective) -> Search
 
 
 def _announce_high_effort(forms: Forms, objective: Objective, context: SearchContext) -> None:
-    """Let workers begin what high effort is going to try after default effort."""
+    """Give workers the starts that high effort will try after default effort, so that they begin them when they are
+    idle. Does nothing without workers."""
     if context.workers is not None:
         tables = forms.likely_tables(replace(objective, effort="high"))
         context.workers.later = chain(
@@ -341,13 +350,14 @@ def _training_figures(
 
 
 def _share_products(tiles: TileGraph, target: Target, context: SearchContext, objective: Objective) -> SearchResult:
-    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker. Raises
-    UnsupportedError where there is none to share out."""
+    """Search with products shared out over chips, once for each limit of `WORTH`. High effort tries all of these
+    graphs; other efforts only the one expected to be quicker, with fewer pipes between chips until links have room.
+    Raises UnsupportedError where no product can be shared out, or links have no room."""
     graphs = [share_products(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
         CandidateTable.of(graph, target)
         for n, graph in enumerate(graphs)
-        if graph is not tiles and n == _first_like(graphs, n)
+        if graph is not tiles and n == _first_with_same_ops(graphs, n)
     ]
     if not tables:
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
@@ -371,8 +381,9 @@ def _share_products(tiles: TileGraph, target: Target, context: SearchContext, ob
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
-def _first_like(graphs: Sequence[TileGraph], number: int) -> int:
-    """Return the number of the first graph with the same ops."""
+def _first_with_same_ops(graphs: Sequence[TileGraph], number: int) -> int:
+    """Return the number of the first graph whose ops have the same names as those of graph `number`, to search equal
+    graphs once."""
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
@@ -400,5 +411,5 @@ def first_placement(placement: Placement) -> Placement | None:
 
 
 def _core_count(placement: Placement) -> int:
-    """Return the number of cores of all ops."""
+    """Return the sum of the cores of all ops over all epochs."""
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())

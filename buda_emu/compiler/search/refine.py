@@ -87,7 +87,7 @@ def _rank_program(table: CandidateTable, results: Sequence[SearchResult], start:
     by_ends: dict[frozenset[int], _Change] = {}
     for result in sorted(results, key=lambda result: _sum_between(_epoch_cycles(table, result), start, stop)):
         ends = frozenset(end for end in _epoch_cycles(table, result) if start < end <= stop)
-        by_ends.setdefault(ends, _change(table, result.decisions or {}, start, stop))
+        by_ends.setdefault(ends, _change_of_range(table, result.decisions or {}, start, stop))
     return [*by_ends.values()]
 
 
@@ -106,7 +106,7 @@ def _changes_from_other(table: CandidateTable, best: SearchResult, other: Search
     for start, stop in pairwise(sorted({0, *best_cycles} & {0, *other_cycles})):
         gain = _sum_between(best_cycles, start, stop) - _sum_between(other_cycles, start, stop)
         if gain > LEAST_GAIN:
-            yield _change(table, other.decisions or {}, start, stop, gain)
+            yield _change_of_range(table, other.decisions or {}, start, stop, gain)
 
 
 def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_Change]:
@@ -122,7 +122,7 @@ def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_
                 continue
             copies = copy_decisions(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
             if any(decisions[name].differs_in_place(decision) for name, decision in copies.items()):
-                yield _change(table, copies, start, stop, gain)
+                yield _change_of_range(table, copies, start, stop, gain)
 
 
 def _group_alike(table: CandidateTable, ends: Iterable[int]) -> list[list[tuple[int, int]]]:
@@ -133,8 +133,9 @@ def _group_alike(table: CandidateTable, ends: Iterable[int]) -> list[list[tuple[
     return [*groups.values()]
 
 
-def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
-    """Return the change that gives the ops from `start` up to `stop` these decisions, with epochs counted from 0."""
+def _change_of_range(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
+    """Return a change that gives the ops from `start` up to `stop`, without it, these decisions, with their epochs
+    numbered from 0. `gain` is the number of cycles that this is expected to save."""
     changed = {op.name: decisions[op.name] for op in table.ops[start:stop]}
     epochs = sorted({decision.epoch for decision in changed.values()})
     for name, decision in changed.items():
@@ -175,8 +176,8 @@ def _try_changes(
 def _evaluate_decisions(
     table: CandidateTable, best: SearchResult, decisions: Decisions, context: SearchContext
 ) -> SearchResult | None:
-    """Evaluate other decisions for the form of the result `best`; None
-    where memory has no room for them."""
+    """Model other decisions for the form of the result `best`, count this as work, and return the result; None where
+    they do not fit."""
     try:
         placement = build_placement(table.tiles, table.target, decisions, best.objective, context.entries)
     except UnsupportedError:
@@ -208,7 +209,8 @@ def _merge_changes(
 
 
 def quicker_epochs(before: SearchResult, after: SearchResult) -> frozenset[int]:
-    """Return the epochs of `after` that take less time than before, or begin or end elsewhere."""
+    """Return the numbers of the epochs of `after` that take less time than in `before`, or that have no epoch of the
+    same ops there: all of them where the two results are of different forms."""
     if after.table is None or after.table is not before.table:
         return frozenset(range(len(after.epochs)))
     old, new = (
@@ -219,14 +221,16 @@ def quicker_epochs(before: SearchResult, after: SearchResult) -> frozenset[int]:
 
 
 def _epoch_cycles(table: CandidateTable, result: SearchResult) -> dict[int, float]:
-    """Return the cycles of each epoch with loading it, by the op after the epoch, in order."""
+    """Return the cycles of a round of each epoch of a result, with loading it, by the number of the op that follows the
+    epoch, ascending."""
     decisions = result.decisions or {}
     stops = {decisions[op.name].epoch: number + 1 for number, op in enumerate(table.ops)}
     return {stops[epoch]: cycles for epoch, cycles in enumerate(result.epochs)}
 
 
 def _sum_between(cycles: Mapping[int, float], start: int, stop: int) -> float:
-    """Return the cycles of all epochs that end behind op `start` and not behind op `stop`."""
+    """Return the cycles of all epochs that lie between the ops `start` and `stop`; `cycles` has them by the op that
+    follows each epoch."""
     return sum(epoch_cycles for end, epoch_cycles in cycles.items() if start < end <= stop)
 
 

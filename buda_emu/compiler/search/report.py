@@ -62,7 +62,7 @@ def epoch_rows(evaluation: Evaluation) -> list[list[str]]:
         cycles = epoch.runs * epoch.cycles
         loading = epoch.runs * epoch.load.cycles
         share = f"{100 * cycles / total:.0f} %"
-        why = _why(evaluation.placement, epoch)
+        why = _why_not_quicker(evaluation.placement, epoch)
         figures = [ops[0].epoch, len(ops), cores, round(cycles / inputs), round(loading / inputs)]
         rows.append([*map(str, figures), share, epoch.bottleneck.name, why])
     return rows
@@ -74,8 +74,9 @@ BESIDE_LONG = "it waits there for a longer branch, for which the reader's L1 has
 HEADERS = ["epoch", "ops", "cores", "cycles an input", "of them loading", "share", "limited by", "because"]
 
 
-def _why(placement: Placement, epoch: EpochReport) -> str:
-    """Return why nothing that the search changes makes the epoch quicker."""
+def _why_not_quicker(placement: Placement, epoch: EpochReport) -> str:
+    """Return the table's words for why nothing that the search changes makes the epoch quicker, by the kind of its
+    bottleneck."""
     limit = epoch.bottleneck
     if limit.kind == "op":
         return _why_op(placement, placement.ops[limit.name])

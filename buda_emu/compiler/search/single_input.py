@@ -105,8 +105,9 @@ class _ChoiceCosts:
         """[price]: the number of the best choice, when each core costs the price in cycles."""
         return (self.judged[None, :] + PRICES[:, None] * self.cores[None, :]).argmin(1)
 
-    def dearest(self, price: float) -> list[Choice]:
-        """Return up to `TRIES` choices, those first that are best when each core costs `price` cycles."""
+    def best_choices(self, price: float) -> list[Choice]:
+        """Return up to `TRIES` choices, best first, when a core costs `price` cycles: those with the least sum of
+        judged cycles and the price of their cores."""
         order = np.argsort(self.judged + price * self.cores, kind="stable")[:TRIES]
         return [self.choices[n] for n in order.tolist()]
 
@@ -141,7 +142,7 @@ class SingleInput:
     @staticmethod
     def of(table: CandidateTable, full: float) -> "SingleInput":
         """Find the possible epochs when rectangles are expected to cover a share `full` of the chip's cores."""
-        costs = _costs(table)
+        costs = _choice_costs(table)
         prices = _Prices.of(table, costs)
         return SingleInput(table, costs, [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))])
 
@@ -177,7 +178,8 @@ class SingleInput:
                 ranks = (ends[by_cycles[0]], ends[by_cycles[:2][-1]], ends[few])
                 chosen = [cut.with_ends(place_ends) for cut, place_ends in zip(chosen, ranks, strict=True)]
                 together = [
-                    self._together(cut, place_ends, best) for cut, place_ends in zip(together, ranks, strict=True)
+                    self._join_first_epochs(cut, place_ends, best)
+                    for cut, place_ends in zip(together, ranks, strict=True)
                 ]
         ranks = [0]
         for rank, part in ((1, Part.NEXT_PLACE), (2, Part.FEWEST_EPOCHS)):
@@ -189,9 +191,10 @@ class SingleInput:
             tried += joined
         return [self.decisions(cut) for cut in dict.fromkeys(tried) if cut.kept]
 
-    def _together(self, cut: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
-        """Return the bounds with more ends, and with all ops before the second end in one epoch if that is expected to
-        take little more than `best` cycles."""
+    def _join_first_epochs(self, cut: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
+        """Return the bounds `cut` with an epoch's end at each of `ends`. The first of these, and all others before the
+        second, are left out if the program's ops up to the second end are then expected to take at most `ALIKE` times
+        `best` cycles in one epoch."""
         ops = self.table.ops
         begin = next(number for number, op in enumerate(ops) if op.program == ops[ends[0]].program)
         if len(ends) > 1:
@@ -236,7 +239,7 @@ def _pack_at_lowest_price(
         best = None
         while low < high:
             middle = (low + high) // 2
-            shapes = [costs.dearest(PRICES[middle]) for costs in op_costs[start:end]]
+            shapes = [costs.best_choices(PRICES[middle]) for costs in op_costs[start:end]]
             attempt = None
             if sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid):
                 attempts = (
@@ -254,9 +257,9 @@ def _pack_at_lowest_price(
     return {}, start
 
 
-def _costs(table: CandidateTable) -> list[_ChoiceCosts]:
-    """Return the costs of all ops. Ops that hand on slices of t to each other are as fast as the slowest of them, so
-    that a faster one gains no more than the time of a slice."""
+def _choice_costs(table: CandidateTable) -> list[_ChoiceCosts]:
+    """Return for each op the costs of its choices. Ops that hand on slices of t to each other are as fast as the
+    slowest of them, so that a choice quicker than that is judged by little more than the time of a slice."""
     raw: list[tuple[Floats, Floats, Floats, Floats]] = []
     for op, op_choices in zip(table.ops, table.found, strict=True):
         target = table.target.of(op.precision)
@@ -268,7 +271,7 @@ def _costs(table: CandidateTable) -> list[_ChoiceCosts]:
         part_cycles = (math + moved) / parts
         later_cycles = np.maximum(math, moved) * (1 - 1 / parts)
         raw.append((part_cycles, later_cycles, parts, np.array([float(choice.cores) for choice in op_choices])))
-    chains = _chains(table.ops)
+    chains = _number_chains(table.ops)
     floor: dict[int, float] = {}
     for chain, (part_cycles, later_cycles, _, _) in zip(chains, raw, strict=True):
         floor[chain] = max(floor.get(chain, 0.0), float((part_cycles + later_cycles).min()))
@@ -283,8 +286,9 @@ def _costs(table: CandidateTable) -> list[_ChoiceCosts]:
     return costs
 
 
-def _chains(ops: Sequence[TileOp]) -> list[int]:
-    """Return for each op a number that it shares with the ops with which it exchanges slices of the same t."""
+def _number_chains(ops: Sequence[TileOp]) -> list[int]:
+    """Return for each op the number of its chain: ops that hand on slices to each other, as they have the same t above
+    1, share it."""
     place: dict[str, int] = {}
     chain = list(range(len(ops)))
     for number, op in enumerate(ops):

@@ -97,7 +97,7 @@ class SideBySide:
 
     def add(self, table: CandidateTable, start: Start) -> None:
         """Add a start that is tried soon, unless it was added before."""
-        if self._number(start) is not None:
+        if self._number_of_start(start) is not None:
             return
         try:
             alike = match_epochs(table, start)
@@ -107,7 +107,7 @@ class SideBySide:
         self._count = self._count + 1
         self._starts[number] = start
         token = self._pool.share(replace(start, objective=replace(start.objective, record=SearchRecord())))
-        form = self._form(table)
+        form = self._shared_table(table)
         with self._changed:
             for epoch, (first, names) in enumerate(alike):
                 if first == epoch and start.improves(epoch):
@@ -118,7 +118,8 @@ class SideBySide:
             self._thread.start()
 
     def look_further(self) -> None:
-        """Add starts that are tried later, until there is enough to do."""
+        """Take starts from `later` and add them, until as many starts have waiting epochs as workers can use, or
+        `later` is empty."""
         while len({number for number, _ in self._waiting}) < self.most:
             table, start = next(self.later, (None, None))
             if table is None or start is None:
@@ -126,9 +127,10 @@ class SideBySide:
             self.add(table, start)
 
     def of(self, start: Start, epoch: int) -> ImprovedEpoch | None:
-        """Return the result of workers for an epoch; None if this process has to improve it itself. While a worker is
-        busy with it, this process improves other epochs. Raises InternalError where workers are lost."""
-        number = self._number(start)
+        """Return the result of workers for an epoch of a start; None if this process has to improve it itself, also if
+        the worker failed. While a worker is busy with the epoch, this process improves waiting ones and then blocks. A
+        result is returned once only. Raises the error of the thread that serves workers."""
+        number = self._number_of_start(start)
         while number is not None:
             place = number, epoch
             with self._changed:
@@ -154,7 +156,7 @@ class SideBySide:
         if start is None:
             number = None
         else:
-            number = self._number(start)
+            number = self._number_of_start(start)
         if number is None:
             return
         del self._starts[number]
@@ -162,7 +164,7 @@ class SideBySide:
             for place in [place for place in self._waiting if place[0] == number]:
                 del self._waiting[place]
 
-    def _number(self, start: Start) -> int | None:
+    def _number_of_start(self, start: Start) -> int | None:
         """Return the number of a start that was added and is not done, else None."""
         return next((number for number, other in self._starts.items() if other is start), None)
 
@@ -179,33 +181,33 @@ class SideBySide:
         """Give workers the waiting epochs, on a thread of its own."""
         try:
             with short_turns():
-                while self._has_some():
-                    self._spread()
+                while self._wait_for_tasks():
+                    self._run_on_workers()
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for a result
             with self._changed:
                 self._lost = error
                 self._changed.notify_all()
 
-    def _spread(self) -> None:
+    def _run_on_workers(self) -> None:
         """Send waiting epochs to workers and store their results."""
         handed_out: list[list[tuple[int, int]]] = []
-        with closing(self._pool.spread(self._from_the_last(handed_out))) as results:
+        with closing(self._pool.spread(self._take_tasks(handed_out))) as results:
             for number, result in results:
                 with self._changed:
                     self._found.update(zip(handed_out[number], result, strict=True))
                     self._begun.difference_update(handed_out[number])
                     self._changed.notify_all()
 
-    def _has_some(self) -> bool:
-        """Wait until there is something to do or nothing more will come, and return whether there is."""
+    def _wait_for_tasks(self) -> bool:
+        """Block until epochs are waiting or the search is closed, and return whether epochs are waiting."""
         with self._changed:
             while not (self._waiting or self._closed):
                 self._changed.wait()
             return bool(self._waiting)
 
-    def _from_the_last(self, handed_out: list[list[tuple[int, int]]]) -> Iterator[Any]:
-        """Yield the waiting epochs from the last start on, of one start at a time, fewer of them when there is less to
-        do. The places of those that were yielded are added to `handed_out`."""
+    def _take_tasks(self, handed_out: list[list[tuple[int, int]]]) -> Iterator[Any]:
+        """Yield tasks for workers, each several waiting epochs of one start, from the last start on; they are smaller
+        when fewer epochs wait. The epochs are marked as begun, and their numbers are appended to `handed_out`."""
         while True:
             with self._changed:
                 if not self._waiting:
@@ -218,8 +220,9 @@ class SideBySide:
                 handed_out.append(places)
             yield items[0].form, items[0].token, [task.names for task in items]
 
-    def _form(self, table: CandidateTable) -> Shared:
-        """Return the shared object that stands for a form of a graph in tasks; each worker is sent it once."""
+    def _shared_table(self, table: CandidateTable) -> Shared:
+        """Return the object by which tasks refer to a table; it is sent to each worker once, without the values of
+        large constants."""
         for shared_table, form in self._forms:
             if shared_table is table:
                 return form
@@ -263,7 +266,8 @@ def worker(
 
 
 def _improve_or_none(table: CandidateTable, start: Start, names: list[str], cache: EpochCache) -> ImprovedEpoch | None:
-    """Improve an epoch; None where it fails."""
+    """Improve the epoch of the ops `names`, and return its decisions, the number of ops that were modelled and the
+    parts of the search that gained; None where that raises BudaError."""
     record = SearchRecord()
     try:
         return improve_epoch(table, start, record, names, cache), record.modelled, record.gained

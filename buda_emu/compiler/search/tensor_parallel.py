@@ -77,14 +77,14 @@ class _Sharing:
 
     def add(self, op: TileOp) -> None:
         """Add an op, after all ops that it reads: in parts, or whole on the first chip."""
-        axis = self._axis(op)
+        axis = self._axis_to_share(op)
         if axis is not None and all(self._divides(op, place, axis) for place in range(len(op.uses))):
-            parts = [self._part(op, number, axis) for number in range(axis.count)]
+            parts = [self._add_part(op, number, axis) for number in range(axis.count)]
             self.parts[op.name] = _Parts(axis, tuple(part.name for part in parts))
         else:
-            self.ops[op.name] = replace(op, uses=[self._gathered_use(use, 0) for use in op.uses], chip=0)
+            self.ops[op.name] = replace(op, uses=[self._gather_use(use, 0) for use in op.uses], chip=0)
 
-    def _axis(self, op: TileOp) -> _Axis | None:
+    def _axis_to_share(self, op: TileOp) -> _Axis | None:
         """Return the axis along which an op may be shared out; None where it stays whole."""
         if not op.may_be_cut:
             return None
@@ -129,7 +129,8 @@ class _Sharing:
         return prod(constant.shape) * size / speeds(self.target.chip).dram >= self.cycles
 
     def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
-        """Return whether a part can read operand `place`, either all of it or a part of its own."""
+        """Return whether each part of an op that is divided along `axis` can read operand `place`, either as a whole or
+        one part of it."""
         use = op.uses[place]
         if op.has("rows by columns") and place == 0:
             return axis.name == "c" or self._is_broadcast(use, op.shape, axis)
@@ -147,23 +148,25 @@ class _Sharing:
         """Return whether an operand is the same for all parts: widened by a broadcast at its end."""
         return bool(use.tms) and use.tms[-1] == ("broadcast", axis.name, shape[axis.place])
 
-    def _part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:
-        """Add part `number` of an op along an axis, on the chip of that number, and return it."""
-        uses = [self._operand(op, place, number, axis) for place in range(len(op.uses))]
+    def _add_part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:
+        """Add part `number` of an op that is divided along `axis` to the new graph, on the chip of the same number, and
+        return it."""
+        uses = [self._part_operand(op, place, number, axis) for place in range(len(op.uses))]
         name = self._unused_name(f"{op.name}.part.{number}")
         self.ops[name] = replace(op, name=name, uses=uses, shape=axis.part(op.shape), chip=number)
         return self.ops[name]
 
-    def _operand(self, op: TileOp, place: int, number: int, axis: _Axis) -> Use:
-        """Return operand `place` of an op as its part `number` reads it: all of it, or that part of it."""
+    def _part_operand(self, op: TileOp, place: int, number: int, axis: _Axis) -> Use:
+        """Return operand `place` of an op for its part `number`: the whole operand or the part of it that this part
+        needs. Adds the part of a constant, or the splice that puts an operand together, to the new graph."""
         use = op.uses[place]
         if self._is_broadcast(use, op.shape, axis):
-            source = self._gathered_use(Use(use.source, use.tms[:-1]), number)
+            source = self._gather_use(Use(use.source, use.tms[:-1]), number)
             times = op.shape[axis.place] // axis.count
             repeats: tuple[Tm, ...] = (("broadcast", axis.name, times),) if times > 1 else ()
             return Use(source.source, (*source.tms, *repeats))
         if op.has("rows by columns") and place == 0:
-            return self._gathered_use(use, number)
+            return self._gather_use(use, number)
         if use.source in self.parts:
             if use.tms:
                 stacked = self.tiles.shape_of(use.source)[0] // axis.count
@@ -181,9 +184,9 @@ class _Sharing:
         self.constants[name] = replace(constant, name=name, values=values)
         return Use(name, use.tms)
 
-    def _gathered_use(self, use: Use, chip: int) -> Use:
-        """Return all of an operand, for an op of a chip. Adds the splice that puts its parts together where there is
-        none yet."""
+    def _gather_use(self, use: Use, chip: int) -> Use:
+        """Return a use of the whole operand for an op of a chip. If the operand is in parts, the splice that puts them
+        together on this chip is added where there is none yet; a constant is added to the new graph."""
         parts = self.parts.get(use.source)
         if parts is None:
             if use.source in self.tiles.constants:

@@ -30,8 +30,9 @@ SINGLE = 4
 
 @dataclass(frozen=True, slots=True)
 class GridOrder:
-    """The ops whose grids are changed first: the producers or the `readers`, and the others where none of these helps.
-    With `only`, just the results of one op are considered."""
+    """The order in which the ops of a detour through DRAM are given other grids: the reader first with `readers`, else
+    the producer first; the second one only if no grid of the first helps. With `only`, just the results of the op of
+    that name are considered."""
 
     readers: bool = False
     only: str = ""
@@ -67,9 +68,9 @@ def _stream_detours(placement: Placement, names: Container[str]) -> list[tuple[s
 def limit_to_streams(
     table: CandidateTable, placement: Placement, names: Container[str], order: GridOrder
 ) -> tuple[CandidateTable, dict[str, str]] | None:
-    """Return the table with only those divisions of some ops for which the cores of the op that they read have streams
-    for all readers, and the reason for each of these ops; `names` are the readers to mend. None where nothing goes
-    through DRAM for lack of streams, or nothing else is possible."""
+    """Return the table with some ops limited to those grids with which the cores of a producer have streams for all its
+    readers, and the reason for each of these ops. `names` are the readers that now read through DRAM. None where none
+    of them does for lack of streams, or no other grid helps."""
     routing = Routing.of(placement)
     tables = list(table.found)
     bests = list(table.best)
@@ -148,8 +149,9 @@ class WiresOfOne:
         return change < -LEAST
 
     def try_move(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
-        """Move ops, and transpose the op `turned`, if all transfers together take less time by it, and return whether
-        they do."""
+        """Move ops to `places` (by name), and transpose the grid of the op `turned` if one is named, if the move is
+        accepted: here if all transfers together take less time by it. Return whether it is made; otherwise nothing
+        changes."""
         change = self.paths.weigh(places, LEAST, turned)
         if change is None:
             return False
@@ -230,8 +232,8 @@ class Wires:
         return float(self.paths.busy.max(initial=0.0))
 
     def try_move(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
-        """Move ops to new places, and transpose the op `turned`, if the links' loads get better by it, and return
-        whether they do."""
+        """Move ops to `places` (by name), and transpose the grid of the op `turned` if one is named, if the loads of
+        links get better by it. Return whether the move is made; otherwise nothing changes."""
         if not self.paths.relieve(places, turned):
             return False
         self.fullest = self._find_fullest()
@@ -275,8 +277,9 @@ def rewire(
     limits: MoveLimits,
     kinds: KindsOfMoves = NO_REGIONS,
 ) -> MovedOps:
-    """Return the decisions of one chip's ops with places that load the links less. Moves are of the `kinds`, and drawn
-    within `limits`."""
+    """Move the ops of one chip at random, of `kinds` and within `limits`, keeping each move that `wires` accept, and
+    return their decisions at the last places. `wires` are left there, too. The draws depend on the number of ops
+    alone."""
     positions = _Positions(decisions, grid, kinds)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
