@@ -57,7 +57,8 @@ class FinalPlaces(NamedTuple):
     limit: int
 
     def holds(self, limit: int) -> bool:
-        """Return whether a search of at most `limit` moves ends like this one."""
+        """Return whether a search of at most `limit` moves would end at these places, so that it need not be made: it
+        has the same limit, or both end before their limits."""
         return limit == self.limit or self.tried < min(self.limit, limit + 1)
 
 
@@ -69,7 +70,7 @@ class EpochEvaluation:
         """Evaluate the placement; `cache` has the figures of earlier epochs and receives those of this one."""
         chip = placement.target.chip
         self.placement = placement
-        self.netlist, programs, rounds = _netlist(placement)
+        self.netlist, programs, rounds = _one_round_netlist(placement)
         require_places(self.netlist, chip)
         self._chip = chip
         self._model = EpochModel(speed(chip, {}), chip)
@@ -128,7 +129,7 @@ class Figures:
 def evaluate(placement: Placement) -> Evaluation:
     """Return the placement with the cycles for each input that the model of `buda-emu perf` finds while all copies
     work, but no fewer than the host link takes."""
-    netlist, programs, rounds = _netlist(placement)
+    netlist, programs, rounds = _one_round_netlist(placement)
     run = model_netlist(netlist, programs, rounds, chip=placement.target.chip)
     inputs = placement.microbatch * placement.rounds
     host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
@@ -137,10 +138,10 @@ def evaluate(placement: Placement) -> Evaluation:
 
 
 def evaluate_figures(placement: Placement, earlier: ModelledEpochs) -> Figures:
-    """Return the modelled figures of a placement without its netlist and run. Epochs that equal one of the `earlier`
-    epochs are not modelled again."""
+    """Return the modelled figures of a placement, as `evaluate` finds them, without its netlist and run. Epochs that
+    equal one in `earlier` are not modelled again; the others are added to it."""
     chip = placement.target.chip
-    total = model_totals(*_netlist(placement), chip, earlier)
+    total = model_totals(*_one_round_netlist(placement), chip, earlier)
     inputs = placement.microbatch * placement.rounds
     host = total.host * chip.clock * 1e6 / inputs
     cycles = total.cycles / inputs
@@ -151,8 +152,9 @@ def evaluate_figures(placement: Placement, earlier: ModelledEpochs) -> Figures:
     )
 
 
-def _netlist(placement: Placement) -> tuple[Netlist, Sequence[Program], Mapping[str, str]]:
-    """Return the netlist of one copy, its programs, and their parameters for one step or round."""
+def _one_round_netlist(placement: Placement) -> tuple[Netlist, Sequence[Program], Mapping[str, str]]:
+    """Return the netlist of one copy of a placement, its programs in their order, and their parameters for one step or
+    round."""
     netlist = netlist_of(replace(placement, copies=1), "placed")
     programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
     return netlist, programs, {**ONE_ROUND, LOOP: str(placement.rounds)}

@@ -98,7 +98,9 @@ def _without_fork_queues(placement: Placement, op: TileOp) -> TileOp:
 
 
 def _choice_sentence(evaluation: Evaluation, first_cycles: float | None) -> str:
-    """Return which of the placements that were tried this is."""
+    """Return the sentence on how many placements were tried and how this one compares with the first legal one, or why
+    nothing was searched. `first_cycles` are the cycles of one input in the first legal placement, None where there is
+    none."""
     record = evaluation.placement.record
     if record.effort == LOW_EFFORT:
         return f"Nothing was searched, as effort is low: each op has its first legal division; {LOW_EFFORT_LOSS}."
@@ -115,7 +117,8 @@ def _choice_sentence(evaluation: Evaluation, first_cycles: float | None) -> str:
 
 
 def _partition_sentence(placement: Placement, costs: Sequence[EpochCost]) -> str:
-    """Return why the ops are cut into these epochs."""
+    """Return the sentence on why the ops are cut into these epochs, with the shares of loading and of the longest
+    epoch; for a single epoch, how many cores it takes."""
     grid = prod(placement.target.arch.grid)
     if len(costs) == 1:
         cores = sum(prod(placed.blocks.grid) for placed in placement.ops.values())

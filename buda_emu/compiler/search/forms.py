@@ -22,7 +22,7 @@ from buda_emu.compiler.target import Objective, Target
 def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGraph:
     """Return the graph with each picker cut into several that takes longer than `share` of the work of all ops, spread
     over the cores of all chips; the same object when there is none."""
-    limit = _longest_picker(table, chips, share)
+    limit = _most_picker_cycles(table, chips, share)
     tiles = table.tiles
     for op, op_choices in zip(table.ops, table.best, strict=True):
         quickest = min(choice.cycles for choice in op_choices)
@@ -37,8 +37,9 @@ def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGra
     return tiles
 
 
-def _longest_picker(table: CandidateTable, chips: int, share: float) -> float:
-    """Return the cycles that a picker may take: `share` of the work of all ops, spread over the cores of all chips."""
+def _most_picker_cycles(table: CandidateTable, chips: int, share: float) -> float:
+    """Return the cycles that a picker may take before it is changed: `share` of the work of all ops, spread over the
+    cores of all chips."""
     cores = prod(table.target.arch.grid) * chips
     return share * sum(min(choice.cycles * choice.cores for choice in op_choices) for op_choices in table.best) / cores
 
@@ -49,7 +50,7 @@ def spread_pickers(table: CandidateTable, tiles: TileGraph, share: float) -> Til
 
     Rows of cores share the rows of a slice. A picker whose slices are one tile high, as the last one of an image of few
     channels, has one row of cores; with its slices below each other it has as many as there are slices."""
-    limit = _longest_picker(table, 1, share)
+    limit = _most_picker_cycles(table, 1, share)
     quickest = {
         op.name: min(choice.cycles for choice in op_choices)
         for op, op_choices in zip(table.ops, table.best, strict=True)
@@ -178,7 +179,8 @@ def _with_replacement(
 
 
 def _unused_stem(used_names: set[str], stem: str) -> str:
-    """Return a stem that no name begins with when a number follows it."""
+    """Return the stem, with underscores after it until no used name begins with it and a dot, so that numbers can
+    follow the dot."""
     while any(name.startswith(f"{stem}.") for name in used_names):
         stem += "_"
     return stem
@@ -269,7 +271,7 @@ class Forms:
         return [tables[number] for number in self.chosen or nearly_best(self.cycles(objective), objective)]
 
     def cycles(self, objective: Objective) -> list[float]:
-        """Return the cycles of one input with each form as the dynamic program over epochs estimates them, but no fewer
+        """Return for each form the cycles of one input as the dynamic program over epochs estimates them, but no fewer
         than the host link needs."""
         return [
             max(cut_epochs(table, objective, FULL)[1] / objective.microbatch, self._host_cycles)

@@ -238,9 +238,9 @@ def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Ob
 
 
 def _place(forms: Forms, context: SearchContext, objective: Objective) -> SearchResult:
-    """Search the placement on one chip, or in a pipeline over all chips of the objective, as its effort asks: at low
-    effort the first legal placement is returned unevaluated. Raises _LinksFullError where links between chips have no
-    room."""
+    """Search the placement on one chip, or in a pipeline over all chips of the objective, as its effort asks. At low
+    effort the first legal placement is returned unmodelled; where few cores are the objective, the one that takes the
+    fewest. Raises _LinksFullError where links between chips have no room."""
     tiles = forms.tiles
     target = forms.target
     first = forms.first_placement(objective, context.entries)

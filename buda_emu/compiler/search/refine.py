@@ -69,7 +69,7 @@ def rank_epochs(results: Sequence[SearchResult], context: SearchContext, count: 
         return [best]
     same_form = [result for result in results if result.table is table and result.decisions is not None]
     ranks: list[dict[int, _Change]] = []
-    for start, stop in _programs(table):
+    for start, stop in _program_ranges(table):
         ranked = _rank_program(table, same_form, start, stop)[:count]
         ranks += [{} for _ in ranked[len(ranks) :]]
         for rank, change in zip(ranks, ranked, strict=False):
@@ -91,8 +91,8 @@ def _rank_program(table: CandidateTable, results: Sequence[SearchResult], start:
     return [*by_ends.values()]
 
 
-def _programs(table: CandidateTable) -> Iterator[tuple[int, int]]:
-    """Yield the first op of each program, and the op after its last one."""
+def _program_ranges(table: CandidateTable) -> Iterator[tuple[int, int]]:
+    """Yield for each program the number of its first op and that of the op after its last one."""
     start = 0
     while start < len(table.ops):
         yield start, int(table.stops[start])
@@ -278,8 +278,9 @@ def _refine_single_input(table: CandidateTable, objective: Objective, context: S
 
 
 def _try_shares(best: SearchResult, context: SearchContext) -> SearchResult:
-    """Return the best result, or a quicker one of the same form with another share of a chip that rectangles are
-    expected to cover."""
+    """Try starts with other shares of a chip that rectangles are expected to cover, and return the quickest of their
+    results and `best`. No more are tried when the result is at a limit or the work is used up; shares that do not fit
+    are left out."""
     table = best.table
     if table is None or _is_enough(best):
         return best
@@ -333,16 +334,17 @@ def _refine_repeatedly(result: SearchResult, context: SearchContext, *, once: bo
 
 
 def _is_enough(best: SearchResult) -> bool:
-    """Return whether refining a result is pointless: it is one epoch, the host link is its limit, or the bound of work
-    is reached."""
+    """Return whether trying other shares is pointless: the result is one epoch, the host link is its limit, or the
+    bound of work is reached."""
     return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.record.stop_modelling()
 
 
 def single_input_decisions(
     table: CandidateTable, objective: Objective, context: SearchContext
 ) -> list[dict[str, PlacementDecision]]:
-    """Return decisions of all ops in epochs for a single input, by the longest path through their ops; epochs of like
-    layers come first. Their cycles are modelled."""
+    """Return several decisions of all ops, in epochs for a single input that end where the longest path through their
+    ops suggests: first those with ends at the same place of every layer, then those with ends anywhere. Placements are
+    modelled to choose these places, and counted as work."""
 
     def cycles(decisions: Mapping[str, PlacementDecision]) -> float:
         """Return the modelled cycles of decisions, infinity where they do not fit."""

@@ -50,8 +50,9 @@ class _Tasks:
                 self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
 
     def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
-        """Return the durations with the op `name` divided as `new` instead of `old`; None where a core would read much
-        more than before, as other transfers would wait for it on links and ports."""
+        """Return a copy of the durations (cycles of each task) with the op `name` divided as `new` instead of `old`.
+        None where a core would read more of an operand than before and take more than `LIGHT` cycles for it, as other
+        transfers would wait on links and ports."""
         changed = durations.copy()
         op_tasks = self.own[name]
         changed[op_tasks] = np.maximum(np.round(changed[op_tasks] * (new.math / old.math)).astype(np.int64), 1)
@@ -70,8 +71,9 @@ class _Tasks:
 def resize_ops(
     table: CandidateTable, decisions: Mapping[str, PlacementDecision], report: EpochReport
 ) -> dict[str, PlacementDecision]:
-    """Return the decisions with other divisions of the ops that gain most by it, one after the other; empty where no op
-    gains, or where there is no room."""
+    """Return the decisions of an epoch of a single input, packed again with other numbers of cores for the ops that
+    gain most by it. In each step the op is changed that shortens the schedule most, less the loading of more kernels.
+    Empty where no op gains, or where the changed ops find no room."""
     tasks = _Tasks(table, report)
     chosen = {name: decision.choice for name, decision in decisions.items()}
     _, load_per_kernel = epoch_load(table.target)
@@ -124,14 +126,15 @@ def _other_sizes(table: CandidateTable, chosen: Mapping[str, Choice], free: int)
 
 
 def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
-    """Return the decisions with the cycle by which each op that holds something in L1 has to begin.
+    """Return the decisions of an epoch with `begin_by` set, the cycle by which an op that holds data in L1 has to begin
+    so that the epoch takes no longer; other ops keep theirs.
 
     All times are maxima of sums of durations. One run in which an op begins last therefore tells how long the tasks
     take that follow its beginning."""
     schedule = report.timing.run.schedule
     timing = report.timing.run.timing
     makespan = schedule.makespans()
-    readers = _readers(report)
+    readers = _ops_by_loading_unit(report)
     reader = np.array([readers.get(unit, "") for unit in timing.units])[timing.unit]
     at_once = schedule.durations
     at_once[reader != ""] = 0
@@ -144,8 +147,9 @@ def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochRepor
     return timed
 
 
-def _readers(report: EpochReport) -> dict[str, str]:
-    """Return for each unit that reads a DRAM channel before the first input the op that holds the data."""
+def _ops_by_loading_unit(report: EpochReport) -> dict[str, str]:
+    """Return, by the name of each unit that reads a DRAM channel before the first input, the op whose cores hold the
+    data."""
     readers: dict[str, str] = {}
     for edge in report.edges:
         if edge.once and edge.memory == "dram":

@@ -80,7 +80,8 @@ def comparable_cycles(result: SearchResult) -> tuple[float, float]:
 
 
 def model_placement(context: SearchContext, objective: Objective, placement: Placement) -> Figures:
-    """Return the modelled figures of a whole placement, and count them as work."""
+    """Return the modelled figures of a whole placement. Its ops are counted as modelled, and the trial is added to the
+    objective's record."""
     objective.record.modelled += len(placement.ops)
     modelled = evaluate_figures(placement, context.epochs.figures)
     objective.record.trials.append(Trial(objective.effort, modelled.cycles))
@@ -96,8 +97,9 @@ def try_form(table: CandidateTable, objective: Objective, context: SearchContext
 def try_start(
     context: SearchContext, table: CandidateTable, start: Start, known_result: KnownResult | None = None
 ) -> SearchResult:
-    """Return the result of a start; `known_result` returns what workers found for its epochs. A start that was tried
-    before, with any effort, has the same result as then."""
+    """Improve the epochs of a start, model the placement and return the result, which is also added to `context.tried`.
+    A start that was tried before, with any effort, has the same result as then. `known_result` returns what workers
+    found for its epochs; with None workers are asked for them here. Raises MemoryFullError."""
     record = start.objective.record
     before = earlier_result(context, table, start)
     if before is not None:
@@ -121,15 +123,17 @@ def improve_with_workers(context: SearchContext, table: CandidateTable, start: S
 
 
 def earlier_result(context: SearchContext, table: CandidateTable, start: Start) -> SearchResult | None:
-    """Return the earlier result of a start that was tried before, else None."""
+    """Return the result of an equal start of the same table that was tried before, whatever the effort was; None if
+    there is none."""
     return next((result for other, result in context.tried if result.table is table and other.is_like(start)), None)
 
 
 def starts_for_later(
     table: CandidateTable, objective: Objective, shares: Sequence[float], context: SearchContext
 ) -> Later:
-    """Yield starts of a form of a graph that are going to be tried, one for each of the shares of a chip that
-    rectangles may cover, for workers that have nothing else to do."""
+    """Yield starts of a form of a graph that are going to be tried, for workers that have nothing else to do: one for
+    each of the shares of a chip that rectangles may cover, except those already tried and those that do not fit. Each
+    is added to `context.begun`."""
     for full in shares:
         with suppress(UnsupportedError):
             start = Start(searched_decisions(table, objective, full), objective, "default", context.entries)
@@ -138,9 +142,10 @@ def starts_for_later(
                 yield table, start
 
 
-def _take_start(table: CandidateTable, objective: Objective, full: float, context: SearchContext) -> Start:
-    """Return a start that workers have already begun, or a new one; `full`: the share of a chip that rectangles are
-    expected to cover."""
+def _begun_or_new_start(table: CandidateTable, objective: Objective, full: float, context: SearchContext) -> Start:
+    """Remove a start that workers have begun from `context.begun` and return it with this objective; if there is none
+    for the table and the share `full` of a chip that rectangles are expected to cover, return a new start. Raises
+    UnsupportedError for an op that has no room."""
     for number, (begun_table, share, start) in enumerate(context.begun):
         if (
             begun_table is table
@@ -157,13 +162,14 @@ def starts_with_results(
     table: CandidateTable, objective: Objective, shares: Sequence[float], context: SearchContext
 ) -> Generator[tuple[Start, KnownResult], None, None]:
     """Yield a start of a form of a graph for each share of a chip that rectangles may cover, with the function that
-    returns the results of workers for it."""
+    returns the results of workers for its epochs; the function returns None where workers have none. Close the
+    generator to withdraw the starts that are not tried."""
     starts: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:
         """Yield for each share the start that workers should improve; None if a result of it is known."""
         for full in shares:
-            starts.append(_take_start(table, objective, full, context))
+            starts.append(_begun_or_new_start(table, objective, full, context))
             yield starts[-1] if earlier_result(context, table, starts[-1]) is None else None
 
     with closing(improve_ahead(table, each(), context.workers)) as known_results:

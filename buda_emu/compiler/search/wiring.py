@@ -278,8 +278,8 @@ def rewire(
     kinds: KindsOfMoves = NO_REGIONS,
 ) -> MovedOps:
     """Move the ops of one chip at random, of `kinds` and within `limits`, keeping each move that `wires` accept, and
-    return their decisions at the last places. `wires` are left there, too. The draws depend on the number of ops
-    alone."""
+    return their decisions at the last places. `wires` are left there, too. The same ops are always moved alike, as the
+    draws are seeded by their number."""
     positions = _Positions(decisions, grid, kinds)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
