@@ -127,7 +127,7 @@ def _other_sizes(table: CandidateTable, chosen: Mapping[str, Choice], free: int)
 
 def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
     """Return the decisions of an epoch with `begin_by` set, the cycle by which an op that holds data in L1 has to begin
-    so that the epoch takes no longer; other ops keep theirs.
+    for the epoch to take no longer than if all such data were there at once. Other ops keep their decisions.
 
     All times are maxima of sums of durations. One run in which an op begins last therefore tells how long the tasks
     take that follow its beginning."""
