@@ -28,7 +28,7 @@ from buda_emu.compiler.place.cost import (
     tiles_read,
     transfer_cycles,
 )
-from buda_emu.compiler.place.routable import FORKS, streams_of_operands, to_repeat
+from buda_emu.compiler.place.routable import FORKS, numbers_to_repeat, streams_of_operands
 from buda_emu.compiler.target import Target
 from buda_emu.spec.archs import EXTRA_STREAMS
 from buda_emu.support.errors import UnsupportedError
@@ -170,7 +170,7 @@ def _holdable_bytes(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[in
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
     """Return whether a core has streams enough for its operands if the constants `held` stay in L1, once constants of a
     single number are repeated where that saves streams (`repeat_numbers`)."""
-    repeated = to_repeat(tiles, op, blocks, held)
+    repeated = numbers_to_repeat(tiles, op, blocks, held)
     return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= len(EXTRA_STREAMS) - FORKS
 
 

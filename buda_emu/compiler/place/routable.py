@@ -25,17 +25,18 @@ from buda_emu.performance.routing.pipes.source_map import StackFacts, rearrange
 from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 
 FORKS = 4
-"""Extra streams of a core that constants leave to its readers, at least."""
+"""Extra streams of a core that must be left beside those of its operands, for the readers of its result. Where operands
+take more, numbers in L1 are repeated (`numbers_to_repeat`), and other constants stay in DRAM."""
 GATHERS = 4
-"""Most operands that a core gathers in that way; the others take one stream each, and turns."""
+"""Operands of a core for which `GATHER_STREAMS` are counted each. Each operand beyond that counts as one stream."""
 
 Pipes = NDArray[np.int64]
 """The number of pipes that each core of the producer's grid feeds, as [rows, columns]."""
 
 
 def view(op: TileOp, blocks: Blocks, operand: int) -> Consumer:
-    """Return the view of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); for a fused op with sums
-    that of the step which reads it first."""
+    """Return how the cores of an op divide its operand number `operand`, in the order in which they scan the tiles (OPS
+    6.1, 6.3; FRONTEND 3.4 for the orders). For a fused op with sums, that of the step which reads the operand first."""
     part = op
     division = blocks
     if op.has_sums:
@@ -68,8 +69,9 @@ def buffered_slices(blocks: Blocks) -> int:
 
 
 def stack_problem(shape: Shape, held: int, tms: tuple[Tm, ...], reader: Consumer) -> str:
-    """Return why slices cannot be stacked on the way, "" where they can. `shape` is that of the producer's result, of
-    which `held` slices are in its buffer at a time."""
+    """Return why the router cannot stack slices on their way from a producer to a reader, "" where it can. `shape`: the
+    producer's result in tiles; `held`: how many of its slices of t one half of the output buffer has; `tms`: the TMs on
+    the way; `reader`: how the reader's cores divide the operand."""
     try:
         facts = StackFacts(shape, held)
         for tm in tms:
@@ -92,7 +94,8 @@ def stack_problem(shape: Shape, held: int, tms: tuple[Tm, ...], reader: Consumer
 
 # ------------------------------------------------------------------------------------------------------------ streams
 def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: Consumer) -> Pipes:
-    """Return the pipes that each core of the producer feeds for one operand, on its way through `tms` to the reader."""
+    """Return the number of pipes that each core of the producer (`op`, divided as `blocks` says) feeds for one operand
+    of a reader, on the way through that operand's `tms`."""
     return _count_pipes(op.shape, blocks.grid, buffered_slices(blocks), tms, reader.grid)
 
 
@@ -100,8 +103,9 @@ def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: Consumer) -> 
 def _count_pipes(
     shape: Shape, grid: tuple[int, int], slices: int, tms: tuple[Tm, ...], reader_grid: tuple[int, int]
 ) -> Pipes:
-    """Count the pipes from each core of a producer's grid by following the tiles of its buffer, which holds `slices` of
-    its `shape`, through the TMs to the cores of the reader."""
+    """Count the pipes from each core of a producer's `grid`, which holds the first `slices` of its `shape`, by
+    following these tiles through `tms` to the cores of `reader_grid`: a pipe for each pair of cores that share a
+    tile."""
     t, rows, columns = shape
     core = np.arange(rows)[:, None] * grid[0] // rows * grid[1] + np.arange(columns)[None, :] * grid[1] // columns
     near = np.arange(t) < max(slices, 1)  # what is beyond the buffer comes through the same pipes, in phases
@@ -122,12 +126,11 @@ def _count_pipes(
 def streams_of_constants(
     tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
 ) -> int:
-    """Return the extra streams of an op's fullest core for constants that stay in L1.
+    """Return how many extra streams the fullest core of an op needs for constants that stay in L1.
 
-    A buffer lies on one core and goes from there to each core that reads it, each by a stream; two more belong to the
-    buffer and its copy. `held`: the sources of the constants that stay in L1; `alone`: the numbers of operands that
-    have a buffer for each core.
-    """
+    Such a buffer lies on one core and goes from there to each core that reads it, each by a stream; two more belong to
+    the buffer and its copy. `held`: the sources of the constants that stay in L1; `alone`: the numbers of the operands
+    of which each core has a buffer of its own, so that nothing is sent."""
     total = 0
     for number, use in enumerate(op.uses):
         if use.source in held:
@@ -135,16 +138,16 @@ def streams_of_constants(
             if number in alone:
                 fed = 1
             else:
-                fed = _fanout(tiles, op, blocks, number)
+                fed = _cores_fed_from_buffer(tiles, op, blocks, number)
             if fed > 1:
                 total += fed
     return total
 
 
-def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
-    """Return the number of cores to which the fullest buffer of operand `number`, a constant in L1, goes; 1 where they
-    share a pipe. Each row of cores has its own tiles and words of a picker, which are made when the division is
-    known."""
+def _cores_fed_from_buffer(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
+    """Return to how many cores the fullest buffer of operand `number`, a constant in L1, is sent. It is 1 where all
+    readers share a pipe, and for the tiles and words of an identity matmul, of which each row of cores gets its own
+    when the division is known."""
     use = op.uses[number]
     reader = view(op, blocks, number)
     if reader.grid != blocks.grid or (op.attrs.get("identity") and number != 1):
@@ -156,28 +159,29 @@ def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
 def streams_of_operands(
     tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
 ) -> int:
-    """Return the extra streams that one core of an op needs for its operands, at most. `held`: the sources of constants
-    that stay in L1; `alone`: the numbers of operands that have a buffer for each core."""
+    """Return how many extra streams one core of an op needs for its operands, at most. `held`: the sources of constants
+    that stay in L1; `alone`: the numbers of the operands of which each core has a buffer of its own."""
     moving = sum(use.source not in held for use in op.uses)
     wide = min(moving, GATHERS)
     return GATHER_STREAMS * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
 
 
-def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
-    """Return the numbers of the operands that are a single number in L1 (`held`) and for which one core would need more
-    streams to all others than it has. They are to be repeated so that each core has its own (`repeat_numbers`). None
-    where it has enough streams."""
+def numbers_to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
+    """Return which operands (by number) are to be repeated so that each core has its own copy: constants in L1 (`held`)
+    with the same number everywhere, which one core would otherwise send to others. None where the operands leave
+    `FORKS` streams as it is; empty where they do not and there is no such operand."""
     if streams_of_operands(tiles, op, blocks, held) <= len(EXTRA_STREAMS) - FORKS:
         return None
     return frozenset(
         number
         for number, use in enumerate(op.uses)
-        if use.source in held and is_number(tiles, use) and _fanout(tiles, op, blocks, number) > 1
+        if use.source in held and is_number(tiles, use) and _cores_fed_from_buffer(tiles, op, blocks, number) > 1
     )
 
 
 def is_number(tiles: TileGraph, use: Use) -> bool:
-    """Return whether an operand is a constant of one tile that has the same number everywhere."""
+    """Return whether an operand is a constant of one tile that has the same number everywhere, with no TMs but
+    broadcasts. Raises KeyError for an operand that is no constant."""
     constant = tiles.constants[use.source]
     if constant.kind != "value" or constant.shape != (1, 1, 1) or any(tm[0] != "broadcast" for tm in use.tms):
         return False
@@ -185,11 +189,12 @@ def is_number(tiles: TileGraph, use: Use) -> bool:
 
 
 def repeat_numbers(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> tuple[TileOp, frozenset[str]]:
-    """Return the op with the operands that `to_repeat` names as constants of its own shape, which are added to the
-    graph, and the constants that then stay in L1, `held` and these."""
+    """Return the op with each operand that `numbers_to_repeat` names replaced by a constant of the operand's full
+    shape, and the sources of the constants that then stay in L1. The new constants are added to `tiles`; where there
+    are none, the op and `held` are returned as they are."""
     uses = list(op.uses)
     held_after = held
-    for number in sorted(to_repeat(tiles, op, blocks, held) or ()):
+    for number in sorted(numbers_to_repeat(tiles, op, blocks, held) or ()):
         source = op.uses[number].source
         (t, rows, columns) = op.operand_shape(number)
         name = f"{source}.{t}x{rows}x{columns}"

@@ -30,8 +30,9 @@ from buda_emu.spec.archs import EXTRA_STREAMS
 
 
 def make_routable(placement: Placement, epoch: int | None = None) -> None:
-    """Change blocks and buffers of ops, and record which operands go through DRAM (`Placement.detours`), for one epoch
-    or for all."""
+    """Change the ops of a placement so that the router accepts the edges between them: other output buffers, other
+    ublocks, or else a way through DRAM (recorded in `Placement.detours`). With `epoch`, only the ops of that epoch
+    change; None means all."""
     names = [name for name, placed in placement.ops.items() if epoch in (None, placed.epoch)]
     for name in names:
         placed = placement.ops[name]
@@ -47,8 +48,8 @@ def make_routable(placement: Placement, epoch: int | None = None) -> None:
 
 
 def _hold_whole_rounds(placement: Placement, placed: PlacedOp) -> Blocks:
-    """Return the blocks, with an output buffer of more inputs than the epoch takes at once cut down to a multiple of
-    these."""
+    """Return the op's blocks, with the output buffer cut down to a multiple of the inputs of a round if it holds more
+    inputs than these."""
     blocks = placed.blocks
     inputs = placement.count(placed.op.program)
     held = buffered_slices(blocks) // blocks.t
@@ -59,7 +60,8 @@ def _hold_whole_rounds(placement: Placement, placed: PlacedOp) -> Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Operand number `operand` of an op, which another op of the same epoch makes."""
+    """An operand that another op of the same epoch makes: operand number `operand` of the op `reader`, from the op
+    `source`."""
 
     source: str
     reader: str
@@ -68,10 +70,9 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """The ops of a placement that read each other in their epoch.
+    """The edges between the ops of a placement that run in the same epoch.
 
-    `edges` are listed by the op that makes the operand; `fills` counts the queues that each op fills for other epochs,
-    the host or a state."""
+    `edges` has them by source; `fills` counts the queues that each op fills for other epochs, the host or a state."""
 
     placement: Placement
     edges: dict[str, list[Edge]]
@@ -79,7 +80,7 @@ class Routing:
 
     @staticmethod
     def of(placement: Placement) -> "Routing":
-        """Collect the edges of all ops of a placement."""
+        """Collect the edges of all ops of a placement, and count the queues that they fill."""
         edges: dict[str, list[Edge]] = {}
         later: set[str] = set()
         for reader in placement.ops.values():
@@ -101,9 +102,9 @@ class Routing:
 
     # --------------------------------------------------------------------------------------------------------- stacks
     def problem(self, edge: Edge, *, producer_blocks: Blocks | None = None, reader_blocks: Blocks | None = None) -> str:
-        """Return why the slices of an operand cannot be stacked on their way (hstack, vstack), "" if they can or if
-        the operand has no such TM. Blocks of the producer or the reader that are passed stand for its present
-        ones."""
+        """Return why the router cannot stack the slices of an operand (hstack, vstack), "" if it can or if the operand
+        has no such TM. `producer_blocks` and `reader_blocks` are divisions to try instead of the present ones of the
+        edge's source and reader."""
         producer = self.placement.ops[edge.source]
         reader = self.placement.ops[edge.reader]
         use = reader.op.uses[edge.operand]
@@ -114,7 +115,9 @@ class Routing:
         return stack_problem(producer.op.shape, held, use.tms, reader_view)
 
     def stack_otherwise(self, edge: Edge) -> None:
-        """Give the producer another buffer or the reader other ublocks, or else send the operand through DRAM."""
+        """Change the placement so that the router can stack an operand's slices: give the source another output buffer
+        that makes no other edge of it worse, or the reader other ublocks, or else record a detour of the operand
+        through DRAM."""
         placement = self.placement
         beside = self.edges[edge.source]
         producer = placement.ops[edge.source]
@@ -135,7 +138,7 @@ class Routing:
         placement.detours[edge.reader, edge.source] = Detour("stack", self.problem(edge))
 
     def _operands(self, reader: PlacedOp) -> list[Edge]:
-        """Return the operands of an op that other ops of its epoch make."""
+        """Return the edges that lead to an op: those of its operands that other ops of its epoch make."""
         operands: list[Edge] = []
         for use in reader.op.uses:
             operands += [edge for edge in self.edges.get(use.source, ()) if edge.reader == reader.op.name]
@@ -143,11 +146,11 @@ class Routing:
 
     # -------------------------------------------------------------------------------------------------------- streams
     def share_streams(self, source: str) -> None:
-        """Send readers of an op through DRAM, those with the most pipes first, until its cores have streams for the
-        others."""
+        """Record detours through DRAM for readers of the op `source`, those with the most pipes first, until its cores
+        have enough streams for the others."""
         placement = self.placement
-        direct = self._pipes(source, {})
-        room = self._room(placement.ops[source])
+        direct = self._direct_pipes(source, {})
+        room = self._streams_for_readers(placement.ops[source])
         while direct:
             by_dram = {placement.ops[reader].chip for reader, name in placement.detours if name == source}
             pipe_count = int(np.sum(list(direct.values()), axis=0).max()) + self.fills.get(source, 0) + len(by_dram)
@@ -159,26 +162,27 @@ class Routing:
             placement.detours[reader, source] = Detour("streams", why)
 
     def would_connect(self, source: str, changed: Mapping[str, PlacedOp]) -> bool:
-        """Return whether an op's cores have streams for its readers in the epoch if the ops in `changed` were divided
-        so; a reader with a detour for its stack counts as the queue."""
-        direct = self._pipes(source, changed, only_detours="stack")
+        """Return whether the cores of the op `source` have streams for all its readers in the epoch if the ops in
+        `changed` (by name) were divided as they are there. Readers with a detour because of a stack count together as
+        one queue; those with a detour because of streams count as if they read directly."""
+        direct = self._direct_pipes(source, changed, only_detours="stack")
         by_dram = any(name == source and detour.kind == "stack" for (_, name), detour in self.placement.detours.items())
         pipe_count = 0
         if direct:
             pipe_count = int(np.sum(list(direct.values()), axis=0).max())
-        return pipe_count + self.fills.get(source, 0) + by_dram <= self._room(
+        return pipe_count + self.fills.get(source, 0) + by_dram <= self._streams_for_readers(
             changed.get(source, self.placement.ops[source])
         )
 
-    def _room(self, producer: PlacedOp) -> int:
-        """Return the streams of a core that are left for its readers."""
+    def _streams_for_readers(self, producer: PlacedOp) -> int:
+        """Return how many streams of one core of `producer` are left for the readers of its result."""
         operand_streams = streams_of_operands(self.placement.tiles, producer.op, producer.blocks, producer.held)
         return len(EXTRA_STREAMS) + 1 - operand_streams
 
-    def _pipes(self, source: str, changed: Mapping[str, PlacedOp], only_detours: str = "") -> dict[str, Pipes]:
-        """Return the pipes of each reader that takes an op's result from its cores, if the ops in `changed` were
-        divided differently. Readers with a detour through DRAM do not count; `only_detours`: leave out only readers
-        with this kind of detour, such as "stack"."""
+    def _direct_pipes(self, source: str, changed: Mapping[str, PlacedOp], only_detours: str = "") -> dict[str, Pipes]:
+        """Return by reader the pipes from each core of the op `source`, if the ops in `changed` (by name) were divided
+        as they are there. Readers with a detour through DRAM are left out; with `only_detours`, such as "stack", only
+        those with a detour of this kind."""
         producer = changed.get(source, self.placement.ops[source])
         direct = dict[str, Pipes]()
         for edge in self.edges[source]:
@@ -192,8 +196,8 @@ class Routing:
 
 
 def _output_buffer_sizes(placement: Placement, placed: PlacedOp) -> Iterator[Blocks]:
-    """Yield an op's blocks with an output buffer for each number of slices that divides t (V080), the largest that fits
-    in L1 first; nothing where the buffer holds a single mblock."""
+    """Yield the op's blocks with output buffers of each number of slices of t that divides t (V080) and fits in L1, the
+    largest first; nothing where the op has a single mblock in its buffer."""
     target = placement.target.of(placed.op.precision)
     if placed.blocks.buf_size_mb == 1:
         return
@@ -205,8 +209,9 @@ def _output_buffer_sizes(placement: Placement, placed: PlacedOp) -> Iterator[Blo
 
 
 def _other_ublocks(placement: Placement, placed: PlacedOp) -> Iterator[Blocks]:
-    """Yield the same block cut into other ublocks, and for a product into other inner blocks, the largest first;
-    nothing for an op whose ublocks depend on more than itself."""
+    """Yield the op's blocks with the same tiles for each core but other ublocks, and for a product also other inner
+    blocks, that fit dest and L1; the largest ublocks come first. Yields nothing for ops whose ublocks are bound to
+    their operands: identity matmuls, embeddings, splices, depthwise products."""
     op = placed.op
     blocks = placed.blocks
     target = placement.target.of(placed.op.precision)
@@ -226,7 +231,8 @@ def _other_ublocks(placement: Placement, placed: PlacedOp) -> Iterator[Blocks]:
 
 
 def held_bytes(placement: Placement, placed: PlacedOp) -> int:
-    """Return the bytes of the constants that one core holds, without those of a picker, which `buffer_bytes` counts."""
+    """Return the bytes of the constants that one core of an op keeps in L1, without the tiles and words of an identity
+    matmul, which `buffer_bytes` counts."""
     op = placed.op
     target = placement.target.of(placed.op.precision)
     held = placed.held - picker_operands(op)

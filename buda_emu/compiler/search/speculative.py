@@ -241,7 +241,7 @@ class _Shape:
 
 def _without_values(table: CandidateTable) -> CandidateTable:
     """Return the table without the values of constants of more than one tile. Those of a single tile stay, as the
-    search checks whether they are a single number (`to_repeat`)."""
+    search checks whether they are a single number (`numbers_to_repeat`)."""
     bare: Any = {
         name: constant if constant.shape == (1, 1, 1) else replace(constant, values=_Shape(constant.values.shape))  # type: ignore[arg-type]
         for name, constant in table.tiles.constants.items()
