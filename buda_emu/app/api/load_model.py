@@ -6,7 +6,7 @@ from functools import partial
 from html import escape
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from numpy.typing import NDArray
 
@@ -39,18 +39,28 @@ else:
     pictures = lazy("buda_emu.report.pictures.grid_svg")  # only a notebook needs it
 
 Array = NDArray[Any]
+_FUNCTIONS_OF_MODELS: Final = frozenset(("advise", "numerics", "perf"))
 
 
 class LoadedModel:
     """A compiled model that was loaded from its image. Call it with the model's inputs, numpy or torch, in order.
 
     `image` holds the netlist, the parameters and the checks of the file; `io` describes the model's inputs and
-    outputs."""
+    outputs. `be.perf`, `be.numerics` and `be.advise` take it."""
 
     def __init__(self, image: DeviceImage, io: ModelIo) -> None:
         self.image = image
         self.io = io
         self._open = OpenMachine()
+
+    if not TYPE_CHECKING:  # a type checker knows the attributes that there are
+
+        def __getattr__(self, name: str) -> None:
+            """Raise AttributeError, which names the function of the package for what other models have as a method."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in _FUNCTIONS_OF_MODELS:
+                message += f": call be.{name}(model)"
+            raise AttributeError(message, name=name, obj=self)
 
     def __repr__(self) -> str:
         ops = plural(len(self.netlist.ops), "op")

@@ -237,6 +237,16 @@ def test_wrong_calls_are_refused_by_name(models, folder, name, call, says):
         call(be.load_model(folder / f"{name}.tti"))
 
 
+@pytest.mark.parametrize("name", ["advise", "numerics", "perf"])
+@pytest.mark.usefixtures("models")
+def test_a_method_of_compiled_models_names_the_function_for_loaded_ones(folder, name):
+    model = be.load_model(folder / "several.tti")
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}': call be\.{name}\(model\)"):
+        getattr(model, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'prf'$"):
+        model.prf  # noqa: B018
+
+
 def test_caches_that_are_written_as_a_whole_are_one_window():
     program = WindowProgram("m", shapes=((1, 1), (1, 1)), slots=1, room=1, run=lambda *_: np.zeros(0))
     with pytest.raises(be.HostError, match="room for 1, 1 window of 1 token: caches that are written as a whole are"):
