@@ -381,8 +381,8 @@ def element_places(tiles: TileGraph) -> dict[str, ElementPlaces]:
     by_op: dict[str, ElementPlaces] = {}
     for name, layout in _layouts_by_tensor(tiles).items():
         op = tiles.ops.get(name)
-        if op is None or prod(layout.extent) != prod(op.shape) * TILE**2:
-            continue
+        if op is None or layout.extent != (op.shape[0], op.shape[1] * TILE, op.shape[2] * TILE):
+            continue  # the op works on other slices than the value that it had been
         repeats = [Repeat(piece.axis, piece.size, piece.stride) for piece in layout.pieces if piece.axis != "-"]
         places = ElementPlaces(layout.extent, tuple(repeats))
         if places.padding_share > 0:
@@ -396,7 +396,9 @@ def _layouts_by_tensor(tiles: TileGraph) -> dict[str, Layout]:
     layouts = {
         name: _leading_layout(queue.view, queue.shape) for name, queue in tiles.inputs.items() if not queue.indices
     }
-    layouts |= {queue.op: _leading_layout(queue.view, tiles.shape_of(queue.op)) for queue in tiles.outputs.values()}
+    for queue in tiles.outputs.values():
+        if queue.slices == 1:  # the columns of others end within one of their slices, which no layout can say
+            layouts[queue.op] = _leading_layout(queue.view, tiles.shape_of(queue.op))
     layouts |= dict(tiles.places.values())
     for op in tiles.ops.values():
         if op.is_tile_by_tile:
