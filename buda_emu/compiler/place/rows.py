@@ -1,4 +1,5 @@
-"""Cuts ops into slices of their rows where their buffers fit no grid or where they waste tiles."""
+"""Other arrangements of a result in slices of t: rows cut into more slices where no grid has room for an op, and slices
+stacked below each other where more cores could share them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,15 +35,15 @@ from buda_emu.compiler.target import Target
 
 
 def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """Return the graph in which each fused op that sums rows has t slices of its result below each other, as rows of
-    one slice that several cores can share: the most with which some grid fits. `target_of` gives the target of an
-    op."""
+    """Return the graph in which each fused op that sums rows has as many slices of t of its result below each other as
+    possible, as rows of one slice, which several cores can share: the most with which some grid fits. `target_of` gives
+    the target of an op."""
 
     def most(op: TileOp) -> int:
         """Return the most slices of an op that can be below each other so that some grid fits; 1 for other ops."""
         if op.sums_rows:
             for count in reversed(divisors(op.shape[0])):
-                if has_grid(target_of(op), replace(op, shape=_shape(op, count))):
+                if has_grid(target_of(op), replace(op, shape=_stacked_shape(op, count))):
                     return count
         return 1
 
@@ -50,8 +51,8 @@ def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
 
 
 def stack_slices(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
-    """Return the graph with as many slices of each op below each other as `count_of` says for it; the same object where
-    that is 1 for all."""
+    """Return the graph in which each op that works row by row has `count_of(op)` slices of t of its result below each
+    other as rows of one slice, and its readers take them apart; the same object where no op has more than one."""
     shown = tiles.shown
     counts: dict[str, int] = {}
     graph = replace(tiles, ops={})
@@ -61,7 +62,7 @@ def stack_slices(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGra
             count = count_of(op)
         if count > 1:
             uses = [_stack_use(use, op, place, count, counts) for place, use in enumerate(op.uses)]
-            graph.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
+            graph.ops[op.name] = replace(op, uses=uses, shape=_stacked_shape(op, count))
             counts[op.name] = count
         else:
             uses = [_unstack_use(use, counts) for use in op.uses]
@@ -69,8 +70,8 @@ def stack_slices(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGra
     return graph if counts else tiles
 
 
-def _shape(op: TileOp, count: int) -> tuple[int, int, int]:
-    """Return the shape of an op's result with `count` slices below each other."""
+def _stacked_shape(op: TileOp, count: int) -> tuple[int, int, int]:
+    """Return the shape (t, rows, columns in tiles) of an op's result with `count` slices of t below each other."""
     t, rows, columns = op.shape
     return (t // count, rows * count, columns)
 
@@ -84,47 +85,47 @@ def _can_stack(op: TileOp) -> bool:
 
 
 def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
-    """Return operand `place` as the op reads it when `count` of its slices are stacked; `done`: how many slices of each
-    source are stacked already. Slices of a stacked source stay as they are if no TM turns or moves rows."""
+    """Return operand number `place` with TMs for an op of which `count` slices are stacked. `done`: how many slices of
+    each source are stacked already; those stay so if they are equally many and no TM turns or moves rows."""
     tms = use.tms
     all_slices = ("broadcast", "z", op.shape[0])
     if op.is_factor(place):
-        return replace(use, tms=(*tms[:-1], *_broadcasts(op.shape[0] // count, 1)))
+        return replace(use, tms=(*tms[:-1], *_broadcast_tms(op.shape[0] // count, 1)))
     if use.source in done:
         if done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms):
             return use
         return _with_stacked_slices(_unstack_use(use, done), count)
     if all_slices in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(all_slices) :]):
         at = tms.index(all_slices)
-        return replace(use, tms=(*tms[:at], *_broadcasts(op.shape[0] // count, count), *tms[at + 1 :]))
+        return replace(use, tms=(*tms[:at], *_broadcast_tms(op.shape[0] // count, count), *tms[at + 1 :]))
     return _with_stacked_slices(use, count)
 
 
 def _unstack_use(use: Use, done: Mapping[str, int]) -> Use:
-    """Return an operand with the slices of its source along t again; `done`: how many slices of each source are
-    stacked."""
+    """Return an operand with a TM that takes the stacked slices of its source apart again; `done`: how many slices of
+    each source are stacked, without those where none are."""
     if use.source not in done:
         return use
     return replace(use, tms=(("vslice", done[use.source]), *use.tms))
 
 
-def _broadcasts(slices: int, rows: int) -> tuple[Tm, ...]:
-    """Return the TMs that broadcast one slice and one row to `slices` slices and `rows` rows."""
+def _broadcast_tms(slices: int, rows: int) -> tuple[Tm, ...]:
+    """Return the TMs that repeat one slice and one row `slices` and `rows` times; none for a count of 1."""
     return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
 
 
 def _with_stacked_slices(use: Use, count: int) -> Use:
-    """Return an operand with `count` of its slices below each other."""
+    """Return an operand with a TM that stacks each `count` of its slices below each other."""
     return replace(use, tms=(*use.tms, ("vstack", count)))
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The way in which an op's result lies in t.
+    """How the slices of t of an op's result are rearranged.
 
-    Each slice is cut into `count` parts by its rows, or by its columns (`wide`), or `count` slices are `gathered` below
-    each other in one. With `together` above 1, all first parts of that many slices come first, then all second parts,
-    and so on."""
+    Each slice is cut into `count` parts by its rows, or by its columns (`wide`), or each `count` slices are `gathered`
+    below each other in one. With `together` above 1, the first parts of that many slices come first, then all second
+    parts, and so on."""
 
     count: int
     together: int = 1
@@ -132,7 +133,7 @@ class Slices:
     wide: bool = False
 
     def reader_use(self, use: Use) -> Use:
-        """Return an operand with TMs that give its reader the original arrangement."""
+        """Return an operand with TMs that undo this rearrangement of its source."""
         if self.wide:
             tms = (("hstack", self.count), *use.tms)
         elif self.gathered:
@@ -145,24 +146,24 @@ class Slices:
 
 
 def groups_of(tiles: TileGraph) -> dict[str, int]:
-    """Return for each op how many slices of its result all readers put side by side or take the maximum of; 1 where
-    they differ or cannot run in slices."""
+    """Return for each op how many slices of its result all readers put side by side or take the maximum of; 1 where the
+    readers differ or cannot run in slices."""
     stores = {store.op for store in tiles.stores.values()}
     group_sizes: dict[str, set[int]] = {name: set() for name in tiles.ops}
     for op in tiles.ops.values():
         for use in op.uses:
             if use.source in group_sizes:
-                group_sizes[use.source].add(1 if op.name in stores else _group(op, use))
+                group_sizes[use.source].add(1 if op.name in stores else _slices_combined(op, use))
     return {name: sizes.pop() if len(sizes) == 1 else 1 for name, sizes in group_sizes.items()}
 
 
 def is_over_taps(op: TileOp) -> bool:
-    """Return whether an op takes the maximum over slices of t."""
+    """Return whether an op reduces over slices of t: the maximum over the taps of a pooling window."""
     return op.has("reduces") and op.attrs["dim"] == "z"
 
 
-def _group(reader: TileOp, use: Use) -> int:
-    """Return how many slices of an operand a reader puts side by side or takes the maximum of; 1 for none."""
+def _slices_combined(reader: TileOp, use: Use) -> int:
+    """Return how many slices of an operand its reader puts side by side or takes the maximum of; 1 for none."""
     if is_over_taps(reader):
         if not use.tms and reader.may_be_cut:
             return int(reader.attrs["z"])
@@ -173,8 +174,8 @@ def _group(reader: TileOp, use: Use) -> int:
 
 
 def has_room(target: Target, op: TileOp) -> bool:
-    """Return whether there is a grid, and a way to cut strips and ublocks, with which cores have room for a picker's
-    buffers."""
+    """Return whether some grid and some way to cut strips and ublocks leave room in L1 for the buffers of an identity
+    matmul (`op`)."""
     target = target.of(op.precision)
     room = target.buffer_room
     least = replace(op, attrs={**op.attrs, "num_sparse_tiles": 1, "num_index_tiles": 1})
@@ -190,15 +191,16 @@ def has_room(target: Target, op: TileOp) -> bool:
 def reslice_picker(
     constants: dict[str, Constant], target: Target, op: TileOp, together: int, suits: Callable[[int], bool]
 ) -> tuple[TileOp, Slices] | None:
-    """Return a picker in other slices for which there is room, and how its result then lies; None where there are none.
+    """Return an identity matmul in other slices for which L1 has room, and how its result is then arranged; None where
+    there are none.
 
-    Of the ways with the most rows of cores it takes the one nearest to the present slices. `together` is how many
-    slices its readers put together; `suits` tells whether the readers have room when these come in a number of parts.
-    The picker's new tiles and words are added to `constants`.
-    """
+    Arrangements with the most rows of cores are tried first, of these the ones nearest to the present slices.
+    `together`: how many slices its readers combine; `suits`: whether the readers have room when each slice comes in
+    that many parts. The new tiles and words of the matmul are added to `constants`."""
     limit = target.arch.grid[0]
     options = sorted(
-        _possible_slices(op, together), key=lambda option: (-_cores(op, option, limit), option.wide, option.count)
+        _possible_slices(op, together),
+        key=lambda option: (-_max_rows_of_cores(op, option, limit), option.wide, option.count),
     )
     alike = [option.together == 1 or suits(option.count) for option in options]
     return _first_with_room(constants, target, op, (*compress(options, alike), *compress(options, map(not_, alike))))
@@ -207,25 +209,25 @@ def reslice_picker(
 def gather_picker(
     constants: dict[str, Constant], target: Target, op: TileOp, rows_wanted: float
 ) -> tuple[TileOp, Slices] | None:
-    """Return a picker with slices of its result below each other, so that more rows of cores share them: with as few
-    slices as `rows_wanted` rows of cores need, or with the most rows. None where no more rows are possible or none has
-    room. The new tiles and words are added to `constants`."""
+    """Return an identity matmul with slices of its result below each other, so that more rows of cores share them, and
+    the arrangement: as few slices together as `rows_wanted` rows of cores need, or the most rows. None where more rows
+    are not possible or L1 has no room. The new tiles and words are added to `constants`."""
     limit = target.arch.grid[0]
-    present = _cores(op, Slices(1), limit)
+    present = _max_rows_of_cores(op, Slices(1), limit)
     options = [Slices(count, gathered=True) for count in divisors(op.shape[0])[1:]]
-    options.sort(key=lambda option: (-min(_cores(op, option, limit), rows_wanted), option.count))
+    options.sort(key=lambda option: (-min(_max_rows_of_cores(op, option, limit), rows_wanted), option.count))
     return _first_with_room(
-        constants, target, op, [option for option in options if _cores(op, option, limit) > present]
+        constants, target, op, [option for option in options if _max_rows_of_cores(op, option, limit) > present]
     )
 
 
 def _first_with_room(
     constants: dict[str, Constant], target: Target, op: TileOp, options: Sequence[Slices]
 ) -> tuple[TileOp, Slices] | None:
-    """Return a picker in the first of several other slices for which there is room, and these slices; None where there
-    are none. The new tiles and words are added to `constants`."""
+    """Return an identity matmul in the first arrangement of `options` for which L1 has room, and that arrangement; None
+    where there is none. The new tiles and words are added to `constants`."""
     for slices in options:
-        rows = _cores(op, slices, target.arch.grid[0])
+        rows = _max_rows_of_cores(op, slices, target.arch.grid[0])
         draft = _draft_picker(op, op.attrs["table"], slices, rows)
         table: PickTable = draft.attrs["table"]
         if table.fits(WorkDivision(rows)) and has_room(target, draft):
@@ -234,7 +236,8 @@ def _first_with_room(
 
 
 def _draft_picker(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
-    """Return the picker in other slices over `rows` rows of cores, still with its old tiles and words."""
+    """Return an identity matmul in another arrangement over `rows` rows of cores; its tiles and words are still the old
+    ones, which `replace_table` has to replace."""
     columns = op.shape[2]
     uses = op.uses
     act_t = op.attrs["act_t"]
@@ -253,8 +256,8 @@ def _draft_picker(op: TileOp, table: PickTable, slices: Slices, rows: int) -> Ti
 
 
 def cut_apart(tms: tuple[Tm, ...], stack: str, slice: str, count: int) -> tuple[Tm, ...]:
-    """Return the TMs followed by a cut into `count` slices (TM `slice`), without stacks (TM `stack`) that the cut would
-    undo."""
+    """Return TMs followed by a cut into `count` slices (TM named `slice`); a last TM named `stack` that the cut would
+    undo, wholly or partly, is left out or made smaller."""
     if tms and tms[-1][0] == stack:
         stacked = int(tms[-1][-1])
         if stacked % count == 0:
@@ -270,8 +273,8 @@ def _tm_unless_one(name: str, count: int) -> tuple[Tm, ...]:
 
 
 def _possible_slices(op: TileOp, together: int) -> Iterator[Slices]:
-    """Yield all other slices of a picker of which readers put `together` slices side by side; gathered ones that hold
-    all of these are preferred, if there are any."""
+    """Yield all other arrangements of an identity matmul's result, of which readers combine `together` slices. Gathered
+    slices must hold whole groups of these, if any number of slices does."""
     t, rows, columns = op.shape
     yield from (Slices(count, wide=True) for count in divisors(columns)[1:])
     yield from (Slices(count, together) for count in divisors(rows)[1:])
@@ -279,8 +282,8 @@ def _possible_slices(op: TileOp, together: int) -> Iterator[Slices]:
     yield from (Slices(count, gathered=True) for count in gatherable or divisors(t)[1:])
 
 
-def _cores(op: TileOp, slices: Slices, limit: int) -> int:
-    """Return the most rows of cores, up to `limit`, that share the rows of a slice."""
+def _max_rows_of_cores(op: TileOp, slices: Slices, limit: int) -> int:
+    """Return the most rows of cores, up to `limit`, that can share the rows of one slice in an arrangement."""
     rows = op.shape[1]
     if slices.gathered:
         rows = rows * slices.count
@@ -290,7 +293,8 @@ def _cores(op: TileOp, slices: Slices, limit: int) -> int:
 
 
 def stream_rows(tiles: TileGraph, target: Target) -> TileGraph:
-    """Return the graph with ops in slices where no grid has room for them; the same object where none is."""
+    """Return the graph with rows cut into slices of t for each op for which no grid has room; the same object where
+    every op has a grid."""
     tiles, large = _with_large_states(tiles, target)
     graph = replace(tiles, ops={}, constants=dict(tiles.constants))
     slices = {name: Slices(count) for name, count in large.items()}
@@ -328,7 +332,7 @@ def drop_unread_constants(graph: TileGraph) -> None:
 
 
 def _picker_readers(tiles: TileGraph) -> dict[str, list[TileOp]]:
-    """Return the ops that read each identity matmul."""
+    """Return the ops that read each identity matmul, by its name."""
     readers: dict[str, list[TileOp]] = {name: [] for name, op in tiles.ops.items() if "table" in op.attrs}
     for op in tiles.ops.values():
         for name in {use.source for use in op.uses} & readers.keys():
@@ -339,8 +343,9 @@ def _picker_readers(tiles: TileGraph) -> dict[str, list[TileOp]]:
 def _reslice_if_full(
     constants: dict[str, Constant], target: Target, op: TileOp, readers: Sequence[TileOp], together: int
 ) -> tuple[TileOp, Slices] | None:
-    """Return a picker in other slices where it, or a maximum that reads it, fits no grid; None where all fit or no
-    other slices do. `together`: how many slices its readers put together."""
+    """Return an identity matmul in another arrangement, and that arrangement, where no grid has room for it or for a
+    maximum that reads it; None where all have room or no arrangement helps. `together`: how many slices its readers
+    combine. New tiles and words are added to `constants`."""
     maxima = (reader for reader in readers if is_over_taps(reader))
     if has_room(target, op) and all(fits(target, reader) for reader in maxima):
         return None
@@ -348,8 +353,9 @@ def _reslice_if_full(
 
 
 def _first_fitting_cut(tiles: TileGraph, target: Target, op: TileOp, counts: Sequence[int]) -> tuple[int, TileOp]:
-    """Return the first of `counts` slices with which the op fits a grid, and the op in these slices; 0 and the op as it
-    is where none does. A maximum over taps takes the slices of its picker."""
+    """Return the first of `counts` slices in which some grid has room for the op, and the op in these slices; 0 and the
+    op as it is where there is none. A maximum over taps takes the slices of the matmul that it reads, with room or
+    without."""
     for count in counts:
         cut = _slice_op(tiles, op, count)
         if cut is not None and (is_over_taps(op) or fits(target, cut)):
@@ -364,8 +370,8 @@ def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
 
 
 def _reader_use(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
-    """Return an operand with TMs for the present `slices` of its source. A maximum over taps that follow each other
-    takes them as they come."""
+    """Return an operand with TMs that undo the arrangement of its source (`slices`, by source). A maximum over taps
+    that already lie one after the other reads them as they are."""
     arrangement = slices.get(use.source)
     if arrangement is None or (arrangement.together > 1 and is_over_taps(op)):
         return use
@@ -397,7 +403,8 @@ def fits(target: Target, op: TileOp) -> bool:
 
 
 def _slice_op(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
-    """Return the op in `count` slices of its rows; None where that is not possible."""
+    """Return the op with its rows cut into `count` slices, and its operands likewise; None where it does not work row
+    by row or the rows do not divide."""
     t, rows, columns = op.shape
     if is_over_taps(op):  # as its picker gives them
         return replace(op, shape=(t * count, rows // count, columns))
@@ -417,7 +424,8 @@ def _slice_op(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
 
 
 def _repeat_factor(use: Use, t: int, count: int) -> Use:
-    """Return the second factor of a product of `t` slices for all parts, when each slice is cut into `count`."""
+    """Return the second factor of a product of `t` slices, repeated for the `count` parts into which each slice is
+    cut."""
     if t == 1:
         return Use(use.source, (*use.tms, ("broadcast", "z", count)))
     if use.tms[-1:] == (("broadcast", "z", t),):
@@ -427,16 +435,20 @@ def _repeat_factor(use: Use, t: int, count: int) -> Use:
 
 
 def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Mapping[str, int]]:
-    """Return the graph with those states in slices whose writers fit no grid, and the slices of each by the state's
-    queue; the same object where there are none. States of one shape, as a parameter and the values that an optimizer
-    holds for it, get equally many."""
+    """Return the graph with those states cut into slices whose writers fit no grid, and the number of slices of each
+    such state by its queue; the same graph and an empty mapping where there are none. States of one shape, such as a
+    parameter and the values that an optimizer holds for it, get equally many slices."""
     slices = _state_slices(tiles, target)
     if not slices:
         return tiles, {}
-    sums = {store.op: name for name, store in tiles.stores.items() if name in slices and _is_sum(tiles.ops[store.op])}
+    sums = {
+        store.op: name
+        for name, store in tiles.stores.items()
+        if name in slices and _accumulates_gradient(tiles.ops[store.op])
+    }
     graph = replace(tiles, ops={}, states=dict(tiles.states), stores=dict(tiles.stores))
     for name, count in slices.items():
-        graph.states[name] = _in_slices(tiles.states[name], count, zeros=name in sums.values())
+        graph.states[name] = _sliced_state(tiles.states[name], count, zeros=name in sums.values())
     for op in tiles.ops.values():
         queue = sums.get(op.name)
         if queue is None:
@@ -463,13 +475,13 @@ def _state_slices(tiles: TileGraph, target: Target) -> dict[str, int]:
     }
 
 
-def _is_sum(op: TileOp) -> bool:
-    """Return whether an op adds up a gradient."""
+def _accumulates_gradient(op: TileOp) -> bool:
+    """Return whether an op adds its results up in a ram, as gradients of a round are."""
     return bool(op.attrs.get("gradient"))
 
 
 def _without_sum(op: TileOp) -> TileOp:
-    """Return a gradient op without the sum: a copy."""
+    """Return a copy of a gradient op that does not add up its results."""
     return replace(op, attrs=select_attributes(op.attrs, op.attrs.keys() - {"gradient"}))
 
 
@@ -482,15 +494,15 @@ def _fewest_slices(target: Target, op: TileOp) -> int:
     return 1
 
 
-def _in_slices(state: State, count: int, *, zeros: bool) -> State:
-    """Return a state with its values in `count` slices of rows; with `zeros`, its content is zeros."""
+def _sliced_state(state: State, count: int, *, zeros: bool) -> State:
+    """Return a state with its rows cut into `count` slices; `zeros`: whether it begins with zeros."""
     t, rows, columns = state.held.shape
     return replace(state, held=state.held.reshape(t * count, rows // count, columns), zeros=zeros)
 
 
 def _split_gradient(op: TileOp, queue: str) -> Iterator[TileOp]:
-    """Yield the ops that replace a gradient op: the sum of its operand and of the ram, after a copy of an operand that
-    is transposed."""
+    """Yield the ops that replace a gradient op: an addition of its operand and of the ram `queue`, and before it, for a
+    transposed operand, a copy of this operand."""
     uses = op.uses
     name = op.name
     precision = op.precision
