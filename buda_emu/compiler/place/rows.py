@@ -1,4 +1,4 @@
-"""Other arrangements of a result in slices of t: rows cut into more slices where no grid has room for an op, and slices
+"""Rearranges results in slices of t: rows cut into more slices where no grid has room for an op, and slices
 stacked below each other where more cores could share them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ def _with_stacked_slices(use: Use, count: int) -> Use:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """How the slices of t of an op's result are rearranged.
+    """A rearrangement of the slices of t of an op's result.
 
     Each slice is cut into `count` parts by its rows, or by its columns (`wide`), or each `count` slices are `gathered`
     below each other in one. With `together` above 1, the first parts of that many slices come first, then all second
