@@ -49,8 +49,8 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     # 1. The common exponent.
     common = np.maximum.reduce([old_exponent, *(s.exponent for s in sums)])
     # 2. Align: sums round ties towards +inf, Dst away from zero.
-    terms = [(s.sign, _align(s.magnitude, common - s.exponent, s.sign)) for s in sums]
-    old_magnitude = _align(old_magnitude, common - old_exponent, 0)
+    terms = [(s.sign, _shift_and_round_ties_up(s.magnitude, common - s.exponent, s.sign)) for s in sums]
+    old_magnitude = _shift_and_round_ties_up(old_magnitude, common - old_exponent, 0)
     # 3. A 16-bit Dst adds without the 13 low bits.
     if mode != "fp32":
         terms = [(sign, (n + 4096 - sign) & ~0x1FFF) for sign, n in terms]
@@ -68,7 +68,7 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     exponent = common - shift
     # 6. Round, ties away from zero, to the bits that Dst holds.
     drop = _DROP[mode]
-    magnitude = _round(magnitude, shift - drop) << drop
+    magnitude = _shift_and_round_ties_away(magnitude, shift - drop) << drop
     exponent = exponent + (magnitude == 1 << 24)
     # 7. The ends of the range.
     too_large = 255
@@ -81,7 +81,7 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     return to_image(np.where(gone, 0, sign << 31 | word).astype(np.uint32), mode)
 
 
-def _align(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
+def _shift_and_round_ties_up(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
     """Return magnitudes shifted right by `distance` and rounded: ties up, or down where the sign is 1; unchanged for no
     distance, 0 for 31 and more."""
     right = np.clip(distance, 1, 31)
@@ -89,7 +89,7 @@ def _align(magnitude: I64, distance: I64, sign: I64 | int) -> I64:
     return np.where(distance <= 0, magnitude, np.where(distance < 31, shifted, 0))
 
 
-def _round(magnitude: I64, shift: I64) -> I64:
+def _shift_and_round_ties_away(magnitude: I64, shift: I64) -> I64:
     """Return magnitudes shifted left by `shift`, or right if it is negative, with rounding to nearest, ties away from
     zero."""
     right = np.clip(-shift, 1, 40)
@@ -161,22 +161,22 @@ _SRCB_MASKS: Final = (0x3F0, 0x00F)
 def int_mvmul(dst: U32, srcb: U32, srca: U32, phase: int) -> U32:
     """Return the integer Dst image [..., rows, cols], words of sign and magnitude, after srcb [..., rows, 16] x srca
     [..., 16, cols] is added for one phase, with the bits of each that the phase takes; saturated."""
-    a = _values(srca, _SRCA_MASKS[phase & 1])
-    b = _values(srcb, _SRCB_MASKS[phase >> 1])
+    a = _masked_values(srca, _SRCA_MASKS[phase & 1])
+    b = _masked_values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + b @ a)
 
 
 def int_elwmul(dst: U32, srca: U32, srcb: U32, phase: int) -> U32:
     """Return the integer Dst image after the products of one phase, element by element, are added; all shapes are the
     same. Saturated."""
-    a = _values(srca, _SRCA_MASKS[phase & 1])
-    b = _values(srcb, _SRCB_MASKS[phase >> 1])
+    a = _masked_values(srca, _SRCA_MASKS[phase & 1])
+    b = _masked_values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + a * b)
 
 
 def int_elwadd(dst: U32 | None, srca: U32, srcb: U32) -> U32:
     """Return the Dst image of srca + srcb, added to `dst` unless it is None; all shapes are the same."""
-    total = _values(srca, 0x3FF) + _values(srcb, 0x3FF)
+    total = _masked_values(srca, 0x3FF) + _masked_values(srcb, 0x3FF)
     if dst is not None:
         total = decode(dst) + total
     return encode(total)
@@ -204,7 +204,7 @@ def encode(values: I64) -> U32:
     return np.where(values < 0, SIGN | magnitude, magnitude)
 
 
-def _values(words: U32, mask: int) -> I64:
+def _masked_values(words: U32, mask: int) -> I64:
     """Return the values of Src words with only the bits of their magnitude that `mask` selects."""
     magnitude = (words >> np.uint32(13) & np.uint32(mask)).astype(np.int64)
     signed = np.where(sign_of(words) == 1, -magnitude, magnitude)

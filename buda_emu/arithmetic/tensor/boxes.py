@@ -38,7 +38,7 @@ Groups = list[tuple[tuple[int, ...], tuple[int, ...]]]
 """Dimensions before and after a reshape."""
 
 
-def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
+def group_dimensions(old: Sequence[int], new: Sequence[int]) -> Groups:
     """Return groups of neighbouring dimensions of both shapes that hold the same elements, as few at a time as
     possible, for `reshape_box`. The shapes must have equally many elements."""
     pairs: Groups = []
@@ -59,13 +59,13 @@ def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
     return pairs
 
 
-def reshape_box(read: Read, of: Groups, box: Box) -> Array:
+def reshape_box(read: Read, dimension_groups: Groups, box: Box) -> Array:
     """Return a box of a reshaped array, whose dimensions are grouped by `groups` (`of`): for each group the box of the
     old dimensions that holds the new one is read, and of that the elements of the box are taken."""
     old_box: list[slice] = []
     picks: list[Any] = []
     at = 0
-    for old, new in of:
+    for old, new in dimension_groups:
         cover, pick = _pick_group(old, new, box[at : at + len(new)])
         at += len(new)
         old_box += cover
@@ -73,7 +73,7 @@ def reshape_box(read: Read, of: Groups, box: Box) -> Array:
     elements = read(tuple(old_box))
     sizes = [side.stop - side.start for side in old_box]
     flat: list[int] = []
-    for old, _ in of:
+    for old, _ in dimension_groups:
         flat.append(prod(sizes[: len(old)]))
         del sizes[: len(old)]
     elements = elements.reshape(flat)
@@ -113,7 +113,7 @@ def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
     return box
 
 
-def largest(values: Array) -> float:
+def largest_magnitude(values: Array) -> float:
     """Return the largest magnitude, NaN if a value is not a number, 0 without values."""
     if not values.size:
         return 0.0

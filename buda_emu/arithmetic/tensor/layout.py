@@ -32,7 +32,7 @@ def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = Fa
     down = rows // height
     across = cols // width
     if megarow:
-        return _padded_runs(array.reshape(w, t, down, across, height * width))
+        return _pad_runs_to_tiles(array.reshape(w, t, down, across, height * width))
     part = array.reshape(w, t, down, height, across, width).swapaxes(3, 4)
     if tile_dim == FULL_TILE:
         return part.copy()
@@ -52,7 +52,7 @@ def untilize(tiles: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = 
     return part.copy().reshape(w, t, down * height, across * width)
 
 
-def _padded_runs(runs: F32) -> F32:
+def _pad_runs_to_tiles(runs: F32) -> F32:
     """Return runs float32[w, t, R, C, n] as tiles whose first n datums are the run."""
     tiles = np.zeros((*runs.shape[:4], TILE_SIDE * TILE_SIDE), np.float32)
     tiles[..., : runs.shape[4]] = runs

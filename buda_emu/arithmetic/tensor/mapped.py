@@ -46,7 +46,7 @@ class FileMappings:
     """The files that are in this process's memory now."""
 
     def __init__(self) -> None:
-        self._mappings = list(_mappings())
+        self._mappings = list(_read_file_mappings())
         self._starts = [mapping.start for mapping in self._mappings]
 
     def of(self, address: int, size: int) -> Mapping | None:
@@ -60,7 +60,7 @@ class FileMappings:
         return mapping
 
 
-def _mappings() -> list[Mapping]:
+def _read_file_mappings() -> list[Mapping]:
     """Return the file mappings of this process in the order of addresses, as the system lists them; none where it does
     not."""
     try:

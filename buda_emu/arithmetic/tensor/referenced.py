@@ -19,25 +19,33 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
-from buda_emu.arithmetic.tensor.boxes import Array, Box, Read, groups, largest, reshape_box, take_box
+from buda_emu.arithmetic.tensor.boxes import (
+    Array,
+    Box,
+    Read,
+    group_dimensions,
+    largest_magnitude,
+    reshape_box,
+    take_box,
+)
 
 LARGE: Final = 1 << 20
 """Bytes in the file from which on an array is held by reference."""
 BLOCK: Final = 1 << 22
 """Elements that are read at a time: 16 MiB in float32."""
-Asked = Callable[[int, str], None]
+RoomCheck = Callable[[int, str], None]
 """Is there room for so many bytes, of this? Raises where there is not."""
-_ASKED: Final[ContextVar[Asked | None]] = ContextVar("asked", default=None)
+_ROOM_CHECK: Final[ContextVar[RoomCheck | None]] = ContextVar("room_check", default=None)
 
 
 @contextmanager
-def asking(asked: Asked) -> Generator[None]:
+def guard_whole_reads(check_room: RoomCheck) -> Generator[None]:
     """Call `asked` before the whole of a referenced array is read, during the block."""
-    token = _ASKED.set(asked)
+    token = _ROOM_CHECK.set(check_room)
     try:
         yield
     finally:
-        _ASKED.reset(token)
+        _ROOM_CHECK.reset(token)
 
 
 class Referenced(NDArrayOperatorsMixin):
@@ -96,9 +104,9 @@ class Referenced(NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        asked = _ASKED.get()
-        if asked is not None:
-            asked(self.nbytes, self.origin)
+        check_room = _ROOM_CHECK.get()
+        if check_room is not None:
+            check_room(self.nbytes, self.origin)
         array = self.read(self.whole)
         if array.base is not None:
             array = np.array(array)  # the memory of a view may belong to somebody else
@@ -121,18 +129,20 @@ class Referenced(NDArrayOperatorsMixin):
                 factor = np.asarray(other)
                 if factor.ndim <= self.ndim and np.broadcast_shapes(self.shape, factor.shape) == self.shape:
                     return self.times(factor)
-        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+        return getattr(ufunc, method)(*map(_without_references, inputs), **options)
 
     def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> Any:
         move = _MOVES.get(function)
         if move is not None and not options.keys() - {"axis", "axes"}:
             return move(*args, **options)
-        return function(*_plain(args), **{name: _plain(option) for name, option in options.items()})
+        return function(
+            *_without_references(args), **{name: _without_references(option) for name, option in options.items()}
+        )
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, tuple):
-            return _pick(self, cast("tuple[Any, ...]", key))
-        return _pick(self, (key,))
+            return _select_part(self, cast("tuple[Any, ...]", key))
+        return _select_part(self, (key,))
 
     # -------------------------------------------------------------------------------------------------------- numbers
     @property
@@ -251,7 +261,7 @@ class Referenced(NDArrayOperatorsMixin):
             raise ValueError(f"{self.size} elements of {self.origin} do not have the shape {sizes}")
         if tuple(sizes) == self.shape:
             return self
-        parts = groups(self.shape, sizes)
+        parts = group_dimensions(self.shape, sizes)
         return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshape_box(self.read, parts, box))
 
     def take_at(self, dim: int, index: Any) -> "Referenced":
@@ -326,7 +336,7 @@ def reference_to(
         if not bounds:
             if check is not None:
                 check()
-            magnitudes = (largest(values(box) if bfloat16 else array[box]) for box in reference.boxes())
+            magnitudes = (largest_magnitude(values(box) if bfloat16 else array[box]) for box in reference.boxes())
             limit = max(magnitudes, key=lambda value: (np.isnan(value), value), default=0.0)
             if check is not None:
                 check()
@@ -400,7 +410,7 @@ def _bound_of(part: Any) -> float:
     """Return an upper limit of all magnitudes of a reference or an array."""
     if isinstance(part, Referenced):
         return part.bound()
-    return largest(part)
+    return largest_magnitude(part)
 
 
 def as_array(values: Any) -> Any:
@@ -410,29 +420,29 @@ def as_array(values: Any) -> Any:
     return np.asarray(values)
 
 
-def _plain(argument: Any) -> Any:
+def _without_references(argument: Any) -> Any:
     """Return an argument with arrays in place of references, also inside of lists."""
     if isinstance(argument, Referenced):
         return np.asarray(argument)
     if isinstance(argument, (list, tuple)):
-        return [_plain(part) for part in cast("Sequence[Any]", argument)]
+        return [_without_references(part) for part in cast("Sequence[Any]", argument)]
     return argument
 
 
-def _transpose(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
+def _numpy_transpose(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
     """Return the array with its dimensions in the order `axes`, by default reversed; it stands in for
     `np.transpose`."""
     return array.transpose(*(axes or ()))
 
 
 _MOVES: Final[dict[Any, Callable[..., Any]]] = {
-    np.transpose: _transpose,
+    np.transpose: _numpy_transpose,
     np.reshape: Referenced.reshape,
     np.concatenate: concatenate,
 }
 
 
-def _pick(array: Referenced, key: tuple[Any, ...]) -> Any:
+def _select_part(array: Referenced, key: tuple[Any, ...]) -> Any:
     """Return the part of an array that an index `key` selects, by reference where it is made of ranges, numbers, new
     dimensions and one list of numbers; with anything else the whole array is read."""
     parts = list(key)
@@ -461,9 +471,9 @@ def _is_readable_by_parts(parts: Sequence[Any]) -> bool:
     if not lists:
         return True
     has_number = any(isinstance(part, (int, np.integer)) for part in parts)
-    return len(lists) == 1 and _is_list(lists[0]) and not has_number
+    return len(lists) == 1 and _is_integer_vector(lists[0]) and not has_number
 
 
-def _is_list(part: Any) -> bool:
+def _is_integer_vector(part: Any) -> bool:
     """Return whether a part of an index is a vector of integers."""
     return isinstance(part, np.ndarray) and part.ndim == 1 and cast("Array", part).dtype.kind in "iu"

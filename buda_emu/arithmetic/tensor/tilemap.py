@@ -44,7 +44,7 @@ class TileMap:
         """Return the map of an empty TM list for a tensor of this shape. Raises TmError where it is empty or too
         large."""
         t, rows, cols = require_tiles(shape, MAX_MAPPED)
-        return TileMap(shape, shape, _frozen(np.arange(t * rows * cols, dtype=np.int32)))
+        return TileMap(shape, shape, _freeze(np.arange(t * rows * cols, dtype=np.int32)))
 
     @property
     def is_identity(self) -> bool:
@@ -127,7 +127,7 @@ class TileMap:
         t, rows, cols = index.shape
         if pad_value is None:
             pad_value = self.pad_value
-        return TileMap(self.source_shape, (t, rows, cols), _frozen(index.reshape(-1)), pad_value)
+        return TileMap(self.source_shape, (t, rows, cols), _freeze(index.reshape(-1)), pad_value)
 
 
 def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
@@ -140,7 +140,7 @@ def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
     return np.broadcast_to(sources[mode], tiles.shape)
 
 
-def _frozen(index: Index) -> Index:
+def _freeze(index: Index) -> Index:
     """Return the index as a contiguous int32 array that cannot be written to."""
     index = np.ascontiguousarray(index, dtype=np.int32)
     index.flags.writeable = False

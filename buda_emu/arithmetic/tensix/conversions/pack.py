@@ -89,14 +89,14 @@ def intermediate(
         if is_block(out):
             return "Bfp8_b"
         return _FROM_FP32[out]
-    return _from_16_bits(mode, out_df, core, from_single)
+    return _intermediate_of_16_bits(mode, out_df, core, from_single)
 
 
 _BLOCKS_OF_FAMILY: Final[Mapping[str, Intermediate]] = MappingProxyType({"a": "Bfp8", "b": "Bfp8_b"})
 _FLOATS_OF_FAMILY: Final[Mapping[str, Intermediate]] = MappingProxyType({"a": "Float16", "b": "Float16_b"})
 
 
-def _from_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> Intermediate:
+def _intermediate_of_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> Intermediate:
     """Return the packer's first format for a Dst of 16-bit floats."""
     out = RAW_AS.get(out_df, out_df)
     family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
@@ -144,7 +144,7 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
     if mode == 0:
         return datums
     if held_as in INTEGERS:
-        return _integer_relu(datums, held_as, mode, threshold)
+        return _apply_integer_relu(datums, held_as, mode, threshold)
     wide = held_as in WORDS
     negative = datums >> np.uint32(31 if wide else 15) != 0
     if mode == 1:
@@ -159,7 +159,7 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
     return np.where(negative, np.uint32(0), np.where(compared > limit, limit, datums))
 
 
-def _integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
+def _apply_integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
     """Apply the relu to integers. That negatives become 0 is documented; a threshold, compared with the magnitude, is
     inferred."""
     sign = np.uint32({"Int32": SIGN, "Int8": 0x80}.get(held_as, 0))
@@ -199,10 +199,10 @@ def pack(
 ) -> Packed:
     """Return Dst datums (uint32, see `lanes`) as stored in the format `out_df`, after the relu; `held_as` is the
     intermediate format (4.1), `threshold` that of `relu_threshold`."""
-    datums = relu(early(dst, mode, held_as, core, out_df), held_as, relu_mode, threshold)
+    datums = relu(early_conversion(dst, mode, held_as, core, out_df), held_as, relu_mode, threshold)
     if is_block(out_df):
-        return Packed(*assemble(late(datums, held_as, out_df), out_df))
-    return Packed(late(datums, held_as, out_df).astype(_DATUM_TYPE[FORMATS[out_df].bits]))
+        return Packed(*assemble(late_conversion(datums, held_as, out_df), out_df))
+    return Packed(late_conversion(datums, held_as, out_df).astype(_DATUM_TYPE[FORMATS[out_df].bits]))
 
 
 def decode(out_df: str, packed: Packed) -> F32:
@@ -214,20 +214,22 @@ def decode(out_df: str, packed: Packed) -> F32:
     return BLOCK_CODECS[out_df].decode(packed.exponents, groups).reshape(codes.shape)
 
 
-def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = "") -> U32:
+def early_conversion(
+    dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = ""
+) -> U32:
     """Convert Dst to the intermediate format; a narrowing rounds, ties away from zero (4.2). On the way to Fp8_e4m3 a
     bf16 with exponent 0 keeps its sign (10: 4)."""
     if held_as in INTEGERS:
-        return _integer(dst, held_as)
+        return _clamp_integer(dst, held_as)
     if mode in ("fp32", "int32"):
         return _early_from_fp32(dst, held_as, core)
     if mode == "bf16" and held_as in ("Float16_b", "Bfp8_b"):
         magnitude = np.minimum(dst & np.uint32(0x7FFF), np.uint32(0x7F80))  # NaN becomes an infinity
-        value = _without_exponent_0(dst & np.uint32(0x8000) | magnitude)
+        value = _flush_exponent_0(dst & np.uint32(0x8000) | magnitude)
         if out_df == "Fp8_e4m3":
             return value | dst & np.uint32(0x8000)
         if held_as == "Bfp8_b":
-            return _rounded_to_e8m6(value)
+            return _round_to_e8m6(value)
         return value
     if mode == "fp16" and held_as in ("Float16", "Bfp8"):
         value = dst
@@ -240,11 +242,11 @@ def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole
     raise UnsupportedError(f"Dst in {mode} to intermediate {held_as}: the packer has no such conversion")
 
 
-def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
+def late_conversion(datums: U32, held_as: Intermediate, out_df: str) -> U32:
     """Convert the intermediate format to the output's; for block formats to bf16 or fp16 patterns (4.4)."""
     out = RAW_AS.get(out_df, out_df)
     if held_as in INTEGERS or out in ("Float32", "Tf32"):
-        return _widen(datums, held_as)
+        return _widen_to_32_bits(datums, held_as)
     if FORMATS[out].family == "b":
         return _to_bf16(datums, held_as, block=is_block(out))
     half = _to_fp16(datums, held_as)
@@ -255,7 +257,7 @@ def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
     return half
 
 
-def _integer(dst: U32, held_as: Intermediate) -> U32:
+def _clamp_integer(dst: U32, held_as: Intermediate) -> U32:
     """Convert to sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
     if held_as == "Int32":
         return dst
@@ -274,9 +276,9 @@ def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
     magnitude = np.minimum(dst & np.uint32(MAGNITUDE), np.uint32(INFINITY))  # NaN becomes an infinity
     word = dst & np.uint32(SIGN) | magnitude
     if held_as == "Float16_b":
-        return _without_exponent_0((word + np.uint32(0x8000)) >> np.uint32(16))
+        return _flush_exponent_0((word + np.uint32(0x8000)) >> np.uint32(16))
     if held_as == "Bfp8_b":
-        return _without_exponent_0(_rounded_to_e8m6(word >> np.uint32(16)))
+        return _flush_exponent_0(_round_to_e8m6(word >> np.uint32(16)))
     if held_as == "Tf32":
         rounded = (word + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
         # Wormhole's kernel sets a threshold under which the narrow exponent has no room (4.2); Blackhole's packer needs
@@ -288,17 +290,17 @@ def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
     raise UnsupportedError(f"Dst in fp32 to intermediate {held_as}: the packer has no such conversion")
 
 
-def _rounded_to_e8m6(value: U32) -> U32:
+def _round_to_e8m6(value: U32) -> U32:
     """Round bf16 half up on its last bit."""
     return (value + np.uint32(1)) & np.uint32(0xFFFE)
 
 
-def _without_exponent_0(value: U32) -> U32:
+def _flush_exponent_0(value: U32) -> U32:
     """Replace bf16 with exponent 0 by +0."""
     return np.where(value & np.uint32(0x7F80) == 0, np.uint32(0), value)
 
 
-def _widen(datums: U32, held_as: Intermediate) -> U32:
+def _widen_to_32_bits(datums: U32, held_as: Intermediate) -> U32:
     """Widen to an fp32 word; integers stay."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums << np.uint32(16)
@@ -315,7 +317,7 @@ def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
     if held_as in WORDS:
         value = datums >> np.uint32(16)
         if block:
-            return _without_exponent_0(value)
+            return _flush_exponent_0(value)
         return value
     exponent = datums >> np.uint32(10) & np.uint32(31)
     moved = (exponent + np.uint32(FAMILY_SHIFT)) << np.uint32(7) | (datums & np.uint32(0x3FF)) >> np.uint32(3)
@@ -357,9 +359,9 @@ def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
 def _add_fp32(old: U32, new: U32) -> U32:
     """Add by IEEE without denormals; there is one NaN."""
     with np.errstate(all="ignore"):
-        total = (_flush(old).view(np.float32) + _flush(new).view(np.float32)).view(np.uint32)
+        total = (_flush_denormals(old).view(np.float32) + _flush_denormals(new).view(np.float32)).view(np.uint32)
     is_nan = total & np.uint32(MAGNITUDE) > np.uint32(INFINITY)
-    return np.where(is_nan, np.uint32(0x7FC00000), _flush(total))
+    return np.where(is_nan, np.uint32(0x7FC00000), _flush_denormals(total))
 
 
 def _add_bf16(old: U32, new: U32) -> U32:
@@ -403,7 +405,7 @@ def _add_fp16(old: U32, new: U32) -> U32:
     return sign | np.where(total & np.uint32(MAGNITUDE) == 0, cancelled, code)
 
 
-def _flush(word: U32) -> U32:
+def _flush_denormals(word: U32) -> U32:
     """Replace denormals by signed zeros."""
     return np.where(word & np.uint32(INFINITY) == 0, word & np.uint32(SIGN), word)
 

@@ -42,22 +42,22 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
         case ("Float32", "Float16_b"):
             return np.where(exponent_of(wide) == 0, wide & SIGN, wide & np.uint32(0xFFFF0000))
         case ("Float32", "Float16"):
-            return _narrow(wide)
+            return _fp32_to_fp16_word(wide)
         case ("Float32" | "RawUInt32", "Float32") | ("Int32", "Int32") | ("UInt16", "UInt16"):
             return wide
         case ("Float16_b", "Float16_b"):
             return wide << np.uint32(16)
         case ("Float16", "Float16"):
-            return _half(wide)
+            return _fp16_word(wide)
         case ("Lf8", "Lf8"):
-            return _half(_lf8(wide, core))
+            return _fp16_word(_lf8_to_fp16(wide, core))
         case ("Fp8_e4m3", "Lf8") if core == "blackhole":
-            return _half(_e4m3(wide))
+            return _fp16_word(_e4m3_to_fp16(wide))
         case (("Int8" | "UInt8"), ("Int8" | "UInt8")) if name == register:
-            return _integer(wide, signed=name == "Int8")
+            return _integer_words(wide, signed=name == "Int8")
         case (("Bfp8_b" | "Bfp4_b" | "Bfp2_b"), "Bfp8_b") | (("Bfp8" | "Bfp4" | "Bfp2"), "Bfp8"):
             assert exponents is not None
-            return _block(wide, exponents, df)
+            return _block_words(wide, exponents, df)
         case _:
             text = f"{core} does not unpack {df} to a register of {register}"
             if register not in REGISTERS:
@@ -65,12 +65,12 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
             raise UnsupportedError(text)
 
 
-def _half(bits: U32) -> U32:
+def _fp16_word(bits: U32) -> U32:
     """Return fp16 bits as a word, the exponent not re-biased."""
     return (bits & np.uint32(0x8000)) << np.uint32(16) | (bits & np.uint32(0x7FFF)) << np.uint32(13)
 
 
-def _narrow(x: U32) -> U32:
+def _fp32_to_fp16_word(x: U32) -> U32:
     """Convert fp32 to fp16; exponent 0 keeps its fraction, which every consumer ignores."""
     exponent = exponent_of(x) - 112
     fraction = x & np.uint32(0x007FE000)
@@ -79,7 +79,7 @@ def _narrow(x: U32) -> U32:
     return x & SIGN | word
 
 
-def _lf8(byte: U32, core: Core) -> U32:
+def _lf8_to_fp16(byte: U32, core: Core) -> U32:
     """Convert `s e5 m2` to fp16 bits; Blackhole fills the fraction of the largest magnitude."""
     bits = byte << np.uint32(8)
     if core == "blackhole":
@@ -87,7 +87,7 @@ def _lf8(byte: U32, core: Core) -> U32:
     return bits
 
 
-def _e4m3(byte: U32) -> U32:
+def _e4m3_to_fp16(byte: U32) -> U32:
     """Convert `s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
     exponent = byte >> np.uint32(3) & np.uint32(15)
     fraction = byte & np.uint32(7)
@@ -96,7 +96,7 @@ def _e4m3(byte: U32) -> U32:
     return (byte & np.uint32(0x80)) << np.uint32(8) | moved << np.uint32(10) | fraction
 
 
-def _integer(byte: U32, signed: bool) -> U32:
+def _integer_words(byte: U32, signed: bool) -> U32:
     """Return bytes as sign and magnitude under the dummy exponent 16."""
     sign: U32 | np.uint32 = np.uint32(0)
     magnitude = byte
@@ -107,7 +107,7 @@ def _integer(byte: U32, signed: bool) -> U32:
     return sign << np.uint32(24) | marked << np.uint32(13)
 
 
-def _block(codes: U32, exponents: Codes, df: str) -> U32:
+def _block_words(codes: U32, exponents: Codes, df: str) -> U32:
     """Return codes of a block format with their shared exponents as register words, normalised: at most 6 bits of
     fraction, so the word has the register's zeros below. The exponent of family B wraps at 256. What that of family A
     does below 0 is not defined; here the datum becomes a zero."""
@@ -146,17 +146,17 @@ def unpacker(df: str, register: str, core: Core) -> Unpacker:
     if is_block(df):
         unpack(np.zeros(16, np.uint8), df, register, core, np.zeros(1, np.uint8))
         exponent_bits = 5 if spec.family == "a" else 8
-        return partial(_with, unpack_blocks, (spec.bits, exponent_bits))
+        return partial(_call_with_constants, unpack_blocks, (spec.bits, exponent_bits))
     if spec.bits == 8:
         table: NDArray[np.uint32] = unpack(np.arange(256, dtype=np.uint8), df, register, core)
-        return partial(_with, unpack_bytes, (table,))
+        return partial(_call_with_constants, unpack_bytes, (table,))
     unpack(np.zeros(1, np.uint32), df, register, core)
     if spec.bits == 16:
         exponent_bits = 8 if register == "Float16_b" else 5
-        return partial(_with, unpack_halves, (exponent_bits,))
-    return partial(_with, unpack_singles, (_SINGLES[register],))
+        return partial(_call_with_constants, unpack_halves, (exponent_bits,))
+    return partial(_call_with_constants, unpack_singles, (_SINGLES[register],))
 
 
-def _with(kernel: Any, last: tuple[Any, ...], start: int, stop: int, out: Any, *codes: Any) -> None:
+def _call_with_constants(kernel: Any, last: tuple[Any, ...], start: int, stop: int, out: Any, *codes: Any) -> None:
     """Call a kernel with constants `last` after the codes; the form of `Unpacker`."""
     kernel(start, stop, out, *codes, *last)

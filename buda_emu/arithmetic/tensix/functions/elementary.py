@@ -47,24 +47,31 @@ class Lut:
 
 def lut8(coefficients: tuple[int, int, int]) -> Lut:
     """Return a table of 3 ranges from 16-bit words, slope byte above, offset byte below."""
-    slopes, offsets = zip(*((_small(word >> 8), _small(word & 255)) for word in coefficients), strict=True)
+    slopes, offsets = zip(
+        *((_lut8_coefficient(word >> 8), _lut8_coefficient(word & 255)) for word in coefficients), strict=True
+    )
     return Lut(_patterns(_BREAKS_3), slopes, offsets, retain=True)
 
 
 def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain: bool) -> Lut:
     """Return a table of 6 ranges from fp16 coefficients; `table` 1 has its last range from 3, table 2 from 4. `retain`:
     see `Lut`."""
-    return Lut(_patterns(_BREAKS_6[table]), tuple(map(_half, slopes)), tuple(map(_half, offsets)), retain)
+    return Lut(
+        _patterns(_BREAKS_6[table]),
+        tuple(map(_lut16_coefficient, slopes)),
+        tuple(map(_lut16_coefficient, offsets)),
+        retain,
+    )
 
 
-def _small(byte: int) -> int:
+def _lut8_coefficient(byte: int) -> int:
     """Return as an fp32 pattern the coefficient `s e3 m4` in a byte: (-1)^s * 2^-e * (1 + m/16); all ones is zero."""
     if byte == 0xFF:
         return 0
     return (byte >> 7) << 31 | (127 - (byte >> 4 & 7)) << 23 | (byte & 15) << 19
 
 
-def _half(word: int) -> int:
+def _lut16_coefficient(word: int) -> int:
     """Return as an fp32 pattern the fp16 coefficient in a word; exponent 31 is zero."""
     if word >> 10 & 31 == 31:
         return 0
@@ -240,14 +247,14 @@ def terms_of(series: tuple[int, ...], approximate: bool) -> tuple[int, ...]:
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the sine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduce(u, x)
+    v, odd = _reduce_by_pi(u, x)
     o = sine_series(u, v, terms_of(SINE, approximate), product=True)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Compute the cosine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduce(u, x)
+    v, odd = _reduce_by_pi(u, x)
     o = cosine_series(u, v, terms_of(COSINE, approximate))
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
@@ -276,7 +283,7 @@ def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
     return o
 
 
-def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
+def _reduce_by_pi(u: VectorUnit[V], x: V) -> tuple[V, V]:
     """Return x minus the nearest multiple of pi, and the condition that it is an odd multiple, whose sine and cosine
     have the other sign.
 
@@ -391,7 +398,7 @@ def passes() -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     return places
 
 
-def threshold(probability: float) -> int:
+def dropout_threshold(probability: float) -> int:
     """Return the 16-bit word below which a random word drops its datum, for a probability of 0 to 1."""
     return int(probability * 65535)
 

@@ -52,12 +52,12 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     if blackhole:
         ended = is_nan | z_inf | infinite
     ep = np.minimum(ep, 255)
-    finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
+    finite = _sum_finite(p, ep, sp, mz << 3, ez, sz, blackhole)
     marked = np.where(is_nan, seed | (finite & MAGNITUDE), finite)  # the sign is the seed's
     return np.where(ended, special, marked).astype(np.uint32)
 
 
-def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
+def _sum_finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
     """Return the patterns of the rounded sum of product (magnitude p, exponent ep, sign sp) and addend (q, ez, sz), for
     finite operands: aligned, added, normalised, rounded to nearest even, and flushed to zero below the least exponent
     (steps 3 to 8 of DEVICE_NUMERICS 3.1)."""
