@@ -153,8 +153,8 @@ class SmallFloat:
         return code.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
-        """Decode codes to float32, same shape. A code with exponent 0 becomes a single with exponent 0 and the code's
-        fraction on top of its own: a denormal or zero (FORMATS 3.4)."""
+        """Decode codes to float32, same shape. A code with exponent 0 becomes a single with exponent 0 whose fraction
+        begins with the code's (FORMATS 3.4)."""
         wide = codes.astype(np.uint32)
         exponent = (wide >> np.uint32(self.fraction_bits)) & np.uint32((1 << self.exponent_bits) - 1)
         fraction = wide & np.uint32((1 << self.fraction_bits) - 1)

@@ -26,11 +26,12 @@ _SIXTEEN_BITS: Final[Mapping[str, str]] = MappingProxyType({"RawUInt16": "Float1
 
 
 def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | None = None) -> U32:
-    """Return the register words of the datums `codes`, which L1 holds in the format `df`.
+    """Return the register words (uint32) of the datums `codes`, which L1 holds in the format `df` (1.2, 1.3).
 
     codes: any shape, one datum each. exponents, of block formats only: the same shape, but a sixteenth of its last
     axis. `register` is the format that `op_registers` gives; for one that goes straight into Dst the result is a Dst
-    image. Raises UnsupportedError for pairs of formats that no op uses.
+    image. Raises UnsupportedError for pairs of formats that no op uses, InternalError where exponents are missing or
+    too many.
     """
     if (exponents is not None) != is_block(df):
         raise InternalError(f"exponents belong to block formats and to no others: {df}")
@@ -66,12 +67,14 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
 
 
 def _fp16_word(bits: U32) -> U32:
-    """Return fp16 bits as a word, the exponent not re-biased."""
+    """Return fp16 patterns as register words: the 5-bit exponent stands in the low bits of the 8-bit field, with its
+    own bias."""
     return (bits & np.uint32(0x8000)) << np.uint32(16) | (bits & np.uint32(0x7FFF)) << np.uint32(13)
 
 
 def _fp32_to_fp16_word(x: U32) -> U32:
-    """Convert fp32 to fp16; exponent 0 keeps its fraction, which every consumer ignores."""
+    """Return fp32 patterns as register words of fp16, cut: below the exponents of 5 bits a signed zero, above them the
+    last code. Exponent 0 keeps its fraction, which every consumer ignores (1.2)."""
     exponent = exponent_of(x) - 112
     fraction = x & np.uint32(0x007FE000)
     word = np.clip(exponent, 0, 31).astype(np.uint32) << np.uint32(23) | fraction
@@ -80,7 +83,8 @@ def _fp32_to_fp16_word(x: U32) -> U32:
 
 
 def _lf8_to_fp16(byte: U32, core: Core) -> U32:
-    """Convert `s e5 m2` to fp16 bits; Blackhole fills the fraction of the largest magnitude."""
+    """Return bytes `s e5 m2` as fp16 patterns; Blackhole fills the fraction of the largest magnitude with ones
+    (1.2)."""
     bits = byte << np.uint32(8)
     if core == "blackhole":
         return np.where(byte & np.uint32(0x7F) == 0x7F, bits | np.uint32(0x3FF), bits)
@@ -88,7 +92,8 @@ def _lf8_to_fp16(byte: U32, core: Core) -> U32:
 
 
 def _e4m3_to_fp16(byte: U32) -> U32:
-    """Convert `s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
+    """Return bytes `s e4 m3` as fp16 patterns: 8 is added to the exponent unless it is 0, and the largest magnitude
+    gets a fraction of ones (1.2)."""
     exponent = byte >> np.uint32(3) & np.uint32(15)
     fraction = byte & np.uint32(7)
     moved = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(8))
@@ -97,7 +102,8 @@ def _e4m3_to_fp16(byte: U32) -> U32:
 
 
 def _integer_words(byte: U32, signed: bool) -> U32:
-    """Return bytes as sign and magnitude under the dummy exponent 16."""
+    """Return bytes as register words: sign, the dummy exponent 16 and the magnitude; a magnitude of 0 has exponent 0.
+    `signed`: bit 7 of a byte is its sign (1.3)."""
     sign: U32 | np.uint32 = np.uint32(0)
     magnitude = byte
     if signed:
@@ -108,9 +114,9 @@ def _integer_words(byte: U32, signed: bool) -> U32:
 
 
 def _block_words(codes: U32, exponents: Codes, df: str) -> U32:
-    """Return codes of a block format with their shared exponents as register words, normalised: at most 6 bits of
-    fraction, so the word has the register's zeros below. The exponent of family B wraps at 256. What that of family A
-    does below 0 is not defined; here the datum becomes a zero."""
+    """Return codes of a block format with their shared exponents as register words (1.2): normalised, with at most 6
+    bits of fraction. A negative code of magnitude 0 becomes the word of minus infinity. An exponent of family B that
+    falls below 0 wraps around at 256; what that of family A does is not defined, and the datum becomes a zero here."""
     spec = FORMATS[df]
     code = (codes << np.uint32(8 - spec.bits)).astype(np.int64)
     shared = np.repeat(exponents.astype(np.int64), BLOCK_DATUMS, axis=-1)
@@ -136,9 +142,10 @@ _SINGLES = {"Tf32": TO_TF32, "Float16_b": TO_BF16, "Float16": TO_FP16}
 
 
 def unpacker(df: str, register: str, core: Core) -> Unpacker:
-    """Return the kernel for tiles of the format `df`, for the registers of `unpack` without those in Dst.
+    """Return the kernel that unpacks tiles of the format `df` to words of `register`, with the bits of `unpack`.
 
-    Raises UnsupportedError for pairs of formats that no op uses.
+    Raises UnsupportedError for pairs of formats that no op uses, InternalError for a register format that goes straight
+    into Dst, for which nothing is to be unpacked.
     """
     if register in IN_DST:
         raise InternalError(f"{df} is in Dst already: nothing is to be unpacked")
@@ -158,5 +165,5 @@ def unpacker(df: str, register: str, core: Core) -> Unpacker:
 
 
 def _call_with_constants(kernel: Any, last: tuple[Any, ...], start: int, stop: int, out: Any, *codes: Any) -> None:
-    """Call a kernel with constants `last` after the codes; the form of `Unpacker`."""
+    """Call a kernel as an `Unpacker` is called, with its constants `last` behind the other arguments."""
     kernel(start, stop, out, *codes, *last)
