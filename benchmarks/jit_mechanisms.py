@@ -35,7 +35,7 @@ def keep_nothing_on_disk() -> None:
     """Compile each kernel in each process."""
     from buda_emu.arithmetic.jit.machine_code import disk_cache
 
-    disk_cache.place = lambda *_: None
+    disk_cache.machine_code_file = lambda *_: None
 
 
 def import_numba() -> None:

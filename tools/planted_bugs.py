@@ -203,7 +203,7 @@ def keep_changed_kernels_apart(path: str, line: int) -> None:
     as they are: the names of files do not tell of the helpers that a kernel calls."""
     from buda_emu.arithmetic.jit.machine_code import disk_cache
 
-    place = disk_cache.place
+    place = disk_cache.machine_code_file
 
     def place_apart(function: Any, variant: str) -> str | None:
         file_name = place(function, variant)
@@ -211,7 +211,7 @@ def keep_changed_kernels_apart(path: str, line: int) -> None:
             return f"{file_name.removesuffix('.o')}-mutant.o"
         return file_name
 
-    disk_cache.place = place_apart
+    disk_cache.machine_code_file = place_apart
 
 
 def has_line(code: Any, path: str, line: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from numpy.lib.array_utils import byte_bounds
 
-from buda_emu.arithmetic.tensor.referenced import Referenced, asking
+from buda_emu.arithmetic.tensor.referenced import Referenced, guard_whole_reads
 from buda_emu.compiler.graph.graph import Graph, memory_share
 from buda_emu.emulator.memory.host import default_memory_limit, resident_memory, size_text
 from buda_emu.support.errors import UnsupportedError
@@ -61,7 +61,7 @@ class MemoryWatch:
     def counting(self) -> Generator[None]:
         """Refuse, within the block, to read an array of a file completely if memory has no room for it: the read raises
         UnsupportedError."""
-        with asking(lambda count, origin: self._require_room(count, f"{origin}, which is computed with,")):
+        with guard_whole_reads(lambda count, origin: self._require_room(count, f"{origin}, which is computed with,")):
             yield
 
     def before_passes(self, graph: Graph) -> str:

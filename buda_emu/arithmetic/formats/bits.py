@@ -23,22 +23,24 @@ def to_bits(values: F32) -> U32:
 
 
 def single(value: float) -> int:
-    """Return the bit pattern of a number as a float32."""
+    """Return the bit pattern of a number as a float32, to which it is rounded (nearest, ties to even)."""
     return int(to_bits(np.array([value], dtype=np.float32))[0])
 
 
 def bit_length(value: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of bits of each value, 0 for 0; exact up to 53 bits."""
+    """Return the number of bits of each value, of at least 0, without leading zeros: 0 for 0; exact below 2^53."""
     return np.frexp(value.astype(np.float64))[1].astype(np.int64)
 
 
 def from_bits(bits: Codes) -> F32:
-    """Return the float32 values that have these bit patterns; same shape."""
+    """Return the float32 values that have these bit patterns; same shape. Patterns of 8 or 16 bits get zeros above
+    them."""
     return np.ascontiguousarray(bits, dtype=np.uint32).reshape(bits.shape).view(np.float32)
 
 
 def nan_as_zero(values: F32) -> F32:
-    """Return the values with +0 for every NaN. NaNs are recognised by their bits, so signalling ones raise no flag."""
+    """Return the values with +0 in place of every NaN. NaNs are recognised by their bits, so signalling ones raise no
+    flag."""
     is_nan = (to_bits(values) & np.uint32(MAGNITUDE)) > np.uint32(INFINITY)
     return np.where(is_nan, np.float32(0), values)
 
@@ -52,12 +54,12 @@ def round_half_away(values: F32) -> F32:
 
 
 def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
-    """Return the unit in the last place of each element of float32[..., 32, 32] tiles: float64, same shape, always
-    positive.
+    """Return the unit in the last place that each element of float32[..., 32, 32] tiles has in a format: float64, same
+    shape, always positive.
 
     Floats: 2^(exponent - fraction bits), at and below the smallest normal that of the smallest normal, above the range
     and for infinities and NaNs that of the largest value. Block formats: the unit of the block's shared exponent, the
-    largest one of 16 neighbours in a row. Integers and raw words: 1.
+    largest one of 16 neighbours in a row. Integers and raw words: 1. Raises KeyError for an unknown format.
     """
     spec = FORMATS[format_name]
     if spec.kind in ("int", "raw"):
@@ -79,7 +81,8 @@ def _unbiased_exponent(values: F32) -> NDArray[np.int32]:
 
 
 def _exponent_limits(spec: FormatSpec) -> tuple[int, int]:
-    """Return the exponents of the least and the greatest unit that values of a format can have."""
+    """Return the least and the greatest exponent, without bias, by which values of a float or block format have a unit
+    in the last place (`ulp`): that of the smallest normal and that of the largest value."""
     bias = spec.bias or 0
     width = {7: 4, 15: 5}.get(bias, 8)
     top = (1 << width) - 1 - bias

@@ -22,15 +22,19 @@ _FAMILY_SHIFT = 127 - 15
 
 @dataclass(frozen=True, slots=True)
 class BlockFormat:
-    """A block format: `magnitude_bits` (7, 3, 1) with explicit leading one; `narrow` = 5-bit exponents (family A)."""
+    """A block format (FORMATS 4): 16 neighbours share an exponent, and each has a sign and `magnitude_bits` (7, 3 or 1)
+    with an explicit leading one. `narrow`: exponents have 5 bits (family A), else 8 (family B)."""
 
     magnitude_bits: int
     narrow: bool
 
     def encode(self, groups: F32, rounding: Rounding) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Encode float32[..., 16], the groups that share an exponent, as exponents uint8[...] and datums uint8[...,
-        16], by the five steps of FORMATS 4. "nearest" rounds magnitudes half up; an overflow of the rounding saturates,
-        it never moves the shared exponent."""
+        """Encode float32[..., 16], groups that share an exponent, as exponents uint8[...] and datums uint8[..., 16]
+        with the sign above the magnitude (FORMATS 4).
+
+        The shared exponent is the group's largest. Magnitudes are aligned to it, and rounded half up ("nearest") or cut
+        ("truncate"); where rounding overflows they saturate, and the exponent stays. A magnitude of 0 has no sign.
+        """
         bits = to_bits(groups)
         field = ((bits >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int32)
         fraction = (bits & np.uint32(FRACTION)).astype(np.int32)
@@ -55,8 +59,8 @@ class BlockFormat:
         return shared.astype(np.uint8), datums.astype(np.uint8)
 
     def decode(self, exponents: NDArray[np.uint8], datums: NDArray[np.uint8]) -> F32:
-        """Decode shared exponents uint8[...] and datums uint8[..., 16] to float32[..., 16]; magnitude 0 is a signed
-        zero."""
+        """Decode shared exponents uint8[...] and datums uint8[..., 16] to float32[..., 16]; a magnitude of 0 gives a
+        zero with the datum's sign."""
         wide = datums.astype(np.uint32)
         magnitude = wide & np.uint32((1 << self.magnitude_bits) - 1)
         sign = wide >> np.uint32(self.magnitude_bits)
@@ -72,8 +76,8 @@ class BlockFormat:
 
 
 def _leading_zeros(magnitude_bits: int) -> NDArray[np.uint32]:
-    """Return a table of the leading zeros of every magnitude of `magnitude_bits` bits, by magnitude; 0 has as many as
-    bits."""
+    """Return the table uint32[2^magnitude_bits] of how many leading zeros each magnitude of `magnitude_bits` bits has;
+    0 has as many as there are bits."""
     return np.array([magnitude_bits - value.bit_length() for value in range(1 << magnitude_bits)], dtype=np.uint32)
 
 
@@ -83,10 +87,11 @@ _SINGLE_FRACTION = 23  # bits of fraction in single precision
 
 @dataclass(frozen=True, slots=True)
 class UpperBits:
-    """A single of which only the upper `kept` bits are stored: truncation toward zero (FORMATS 3.1, 3.2, 3.3).
+    """A format that keeps the upper `kept` bits of a single in a datum of `width` bits: truncation toward zero (FORMATS
+    3.1, 3.2, 3.3).
 
-    Float32 keeps 32, Float16_b 16. Tf32 keeps 19, but in a 32-bit datum whose low bits are zero. Infinities,
-    denormals and -0 stay; a NaN whose payload is in the dropped bits alone becomes an infinity.
+    Float32 keeps 32, Float16_b 16. Tf32 keeps 19, but in a 32-bit datum whose low bits are zero. Infinities, denormals
+    and -0 stay; a NaN whose payload is in the dropped bits alone becomes an infinity.
     """
 
     kept: int
@@ -100,12 +105,12 @@ class UpperBits:
         return np.uint32
 
     def encode(self, values: F32) -> Codes:
-        """Encode float32 as codes of `width` bits, same shape."""
+        """Encode float32 as codes of `width` bits, same shape, by dropping the lower bits."""
         upper = to_bits(values) >> np.uint32(32 - self.kept) << np.uint32(self.width - self.kept)
         return upper.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
-        """Decode codes to float32, same shape."""
+        """Decode codes to float32, same shape, with zeros for the dropped bits."""
         return from_bits(codes.astype(np.uint32) << np.uint32(32 - self.width))
 
 
@@ -113,9 +118,9 @@ class UpperBits:
 class SmallFloat:
     """A float with a narrow exponent and without infinities, NaNs and denormals (FORMATS 3.4, 3.5, 3.6).
 
-    Encoding truncates the fraction, turns what is below the smallest normal into a signed zero, and everything
-    above the largest value (infinities and NaNs too) into the code of all ones. The top exponent is an ordinary
-    one.
+    Encoding truncates the fraction, turns what is below the smallest normal into a zero, and everything above the
+    largest value (infinities and NaNs too) into the largest magnitude; the sign always stays. The top exponent is an
+    ordinary one.
     """
 
     exponent_bits: int
@@ -134,7 +139,7 @@ class SmallFloat:
         return np.uint8
 
     def encode(self, values: F32) -> Codes:
-        """Encode float32 as codes, same shape."""
+        """Encode float32 as codes, same shape, truncated and saturated (see the class)."""
         bits = to_bits(values)
         magnitude_bits = self.exponent_bits + self.fraction_bits
         magnitude = bits & np.uint32(MAGNITUDE)
@@ -148,8 +153,8 @@ class SmallFloat:
         return code.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
-        """Decode codes to float32, same shape. Exponent 0 becomes exponent 0 of the single with the fraction bits
-        copied."""
+        """Decode codes to float32, same shape. A code with exponent 0 becomes a single with exponent 0 whose fraction
+        begins with the code's (FORMATS 3.4)."""
         wide = codes.astype(np.uint32)
         exponent = (wide >> np.uint32(self.fraction_bits)) & np.uint32((1 << self.exponent_bits) - 1)
         fraction = wide & np.uint32((1 << self.fraction_bits) - 1)
@@ -174,29 +179,30 @@ _DTYPES: dict[int, type[np.unsignedinteger]] = {8: np.uint8, 16: np.uint16, 32: 
 
 @dataclass(frozen=True, slots=True)
 class SignMagnitude8:
-    """Int8: rounded half away from zero, clamped to -127..127, sign and magnitude; NaN is 0 (FORMATS 3.7, OPS 4.3)."""
+    """Int8: rounded half away from zero, clamped to -127..127, stored as sign and magnitude; NaN is 0 (FORMATS 3.7, OPS
+    4.3)."""
 
     def encode(self, values: F32) -> Codes:
         """Encode float32 as uint8 codes, same shape; a zero never carries a sign."""
-        rounded = _clamp(values, -127, 127)
+        rounded = _round_and_clamp(values, -127, 127)
         sign = np.where(rounded < 0, np.uint8(0x80), np.uint8(0))
         return sign | np.abs(rounded).astype(np.uint8)
 
     def decode(self, codes: Codes) -> F32:
-        """Decode codes to float32, same shape; 0x80 is +0."""
+        """Decode codes to float32, same shape; 0x80 (minus zero) gives +0."""
         magnitude = (codes & 0x7F).astype(np.float32)
         return np.where((codes >> 7 != 0) & (magnitude != 0), -magnitude, magnitude)
 
 
 @dataclass(frozen=True, slots=True)
 class Unsigned:
-    """UInt8, UInt16: rounded half away from zero, clamped to the range; NaN is 0 (FORMATS 3.7)."""
+    """UInt8 and UInt16: rounded half away from zero, clamped to 0 .. 2^width - 1; NaN is 0 (FORMATS 3.7)."""
 
     width: int
 
     def encode(self, values: F32) -> Codes:
         """Encode float32 as codes, same shape."""
-        return _clamp(values, 0, (1 << self.width) - 1).astype(_DTYPES[self.width])
+        return _round_and_clamp(values, 0, (1 << self.width) - 1).astype(_DTYPES[self.width])
 
     def decode(self, codes: Codes) -> F32:
         """Decode codes to float32, same shape."""
@@ -205,10 +211,12 @@ class Unsigned:
 
 @dataclass(frozen=True, slots=True)
 class SignMagnitude32:
-    """Int32: negative values rounded half away, others truncated; sign and magnitude (FORMATS 3.8, OPS 4.4).
+    """Int32: negative values rounded half away from zero, others truncated, stored as sign and magnitude (FORMATS 3.8,
+    OPS 4.4).
 
-    From 2^31 up, and for NaN, the reference's language leaves the result open. Here it is what an x86-64 machine
-    gives: the low 32 bits of the 64-bit integer, 0 from 2^63 up and for NaN; -2^31 and below become 0.
+    From 2^31 up, and for NaN, the reference's language leaves the result open. Here it is what an x86-64 machine gives:
+    the low 32 bits of the 64-bit integer, whose top bit then counts as the sign, and 0 from 2^63 up and for NaN; -2^31
+    and below become minus zero, which decodes to 0.
     """
 
     def encode(self, values: F32) -> Codes:
@@ -221,28 +229,29 @@ class SignMagnitude32:
         return np.where(negative, low_bits | _SIGN_32, low_bits)
 
     def decode(self, codes: Codes) -> F32:
-        """Decode codes to the nearest float32, same shape; minus zero is +0."""
+        """Decode codes to the nearest float32, same shape; minus zero gives +0."""
         magnitude = (codes & np.uint32(MAGNITUDE)).astype(np.float32)
         return np.where((codes & _SIGN_32 != 0) & (magnitude != 0), -magnitude, magnitude)
 
 
 @dataclass(frozen=True, slots=True)
 class RawWord:
-    """RawUInt*: the low `width` bits of the float's bit pattern, nothing converted (FORMATS 3.9)."""
+    """RawUInt*: words that travel as the bit patterns of floats, of which the low `width` bits are stored; nothing is
+    converted (FORMATS 3.9)."""
 
     width: int
 
     def encode(self, values: F32) -> Codes:
-        """Encode words viewed as float32 as codes, same shape."""
+        """Return the low `width` bits of words viewed as float32, same shape."""
         return to_bits(values).astype(_DTYPES[self.width])
 
     def decode(self, codes: Codes) -> F32:
-        """Decode codes to words viewed as float32, same shape."""
+        """Return codes as words viewed as float32, same shape."""
         return from_bits(codes)
 
 
-def _clamp(values: F32, low: int, high: int) -> F32:
-    """Return values rounded half away from zero and clamped to low .. high; NaN becomes 0."""
+def _round_and_clamp(values: F32, low: int, high: int) -> F32:
+    """Return values rounded half away from zero and clamped to low .. high, as float32; NaN becomes 0."""
     return round_half_away(np.clip(nan_as_zero(values), np.float32(low), np.float32(high)))
 
 
@@ -256,10 +265,10 @@ RAW_UINT32 = RawWord(32)
 
 
 class ScalarCodec(Protocol):
-    """A format that stores every value by itself."""
+    """The conversions of a format that stores every value by itself, without a shared exponent."""
 
     def encode(self, values: F32) -> Codes:
-        """Encode float32 as codes, same shape."""
+        """Encode float32 as codes (uint8, uint16 or uint32), same shape."""
         ...
 
     def decode(self, codes: Codes) -> F32:
@@ -300,7 +309,8 @@ PACKED_AS: Final[Mapping[str, str]] = MappingProxyType({"Fp8_e4m3": "Lf8"})
 
 
 def pack_codec(name: str) -> ScalarCodec:
-    """Return the codec that writes the datums of a tile of the scalar format `name`: its own, but for Fp8_e4m3."""
+    """Return the codec that writes the datums of a tile of the scalar format `name`: its own, but Lf8's for Fp8_e4m3,
+    as the reference does (FORMATS 3.6). Raises KeyError for block and unknown formats."""
     return SCALAR_CODECS[PACKED_AS.get(name, name)]
 
 

@@ -23,15 +23,16 @@ _STATE_BYTES: Final = 256  # fenv_t has 8 to 48
 
 
 def exact_floats(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a function so that its thread is in the default state while it runs. The wrapper raises UnsupportedError as
-    `set_exact` does."""
+    """Wrap a function so that its thread keeps denormals and rounds to nearest while it runs, whatever other libraries
+    have set; afterwards the thread's own state is back. The wrapper raises UnsupportedError where that state cannot be
+    set."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function in the default state, and put the thread back into its own afterwards."""
+        """Call the function in the default floating-point state, and put the thread back into its own afterwards."""
         if _is_exact():
             return function(*args, **kwargs)
-        library, _ = _library()
+        library, _ = _c_library()
         before = ctypes.create_string_buffer(_STATE_BYTES)
         library.fegetenv(before)
         set_exact()
@@ -44,10 +45,11 @@ def exact_floats(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def set_exact() -> None:
-    """Put this thread into the default state, if it is not in it. Raises UnsupportedError where that cannot be done."""
+    """Make this thread keep denormals and round to nearest, if it does not. Raises UnsupportedError where that cannot
+    be done."""
     if _TINY * _ONE != 0 and _ONE + _PART == _ONE == _ONE - _PART:  # `_is_exact`: every kernel asks
         return
-    library, default = _library()
+    library, default = _c_library()
     library.fesetenv(default)
     if not _is_exact():
         raise UnsupportedError(
@@ -62,8 +64,9 @@ def _is_exact() -> bool:
 
 
 @cache
-def _library() -> tuple[Any, Any]:
-    """Return the C library, called with Python's lock held, and its default state (FE_DFL_ENV)."""
+def _c_library() -> tuple[Any, Any]:
+    """Return the C library, whose functions are called with Python's lock held, and the address of its default
+    floating-point state (FE_DFL_ENV). Raises UnsupportedError where there is none."""
     try:
         library = ctypes.PyDLL(None)
         library.fegetenv.argtypes = library.fesetenv.argtypes = [ctypes.c_void_p]

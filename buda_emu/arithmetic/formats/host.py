@@ -32,13 +32,13 @@ _INT32 = np.iinfo(np.int32)
 
 
 def host_dtype(name: str) -> Any:
-    """Return the type of an element when the host reads a queue of this format (FORMATS 3.11)."""
+    """Return the numpy type of an element that the host reads from a queue of this format (FORMATS 3.11)."""
     return HOST_DTYPES[FORMATS[name].host_element]
 
 
 def host_read(name: str, values: F32) -> NDArray[Any]:
-    """Return the elements that a host gets from a queue of format `name` with `values`; same shape, type
-    `host_dtype(name)`.
+    """Return the elements that a host reads from a queue of format `name` that holds `values`; same shape, type
+    `host_dtype(name)`, but float32 for RawUInt32.
 
     Integers are rounded half to even and saturate, Int8 to -128..127, with two exceptions: a value that 32 bits do not
     hold (2^31 and more, infinities, NaN) reads as -2^31 would, and UInt8 of 32768 and more reads 0. Formats with an
@@ -49,7 +49,7 @@ def host_read(name: str, values: F32) -> NDArray[Any]:
     if name in ("Float32", "RawUInt32"):
         return values
     if spec.kind == "int":
-        return _integers(name, values)
+        return _to_host_integers(name, values)
     if spec.kind == "raw":
         return to_bits(values).astype(np.uint16)
     if spec.family == "b":
@@ -58,9 +58,10 @@ def host_read(name: str, values: F32) -> NDArray[Any]:
 
 
 def host_widen(name: str, elements: NDArray[Any]) -> F32 | U32:
-    """Return elements that `host_read` gave as float32, those of raw formats as uint32 words.
+    """Return elements that `host_read` gave for the format `name` as float32, those of raw formats as uint32 words.
 
-    Halves are read as IEEE halves, so exponent 31 gives an infinity or a NaN (FORMATS 3.4).
+    Halves of formats with a 5-bit exponent are read as IEEE halves, so exponent 31 gives an infinity or a NaN (FORMATS
+    3.4).
     """
     spec = FORMATS[name]
     if is_raw(name):
@@ -75,8 +76,8 @@ def host_widen(name: str, elements: NDArray[Any]) -> F32 | U32:
 
 
 def host_decode(name: str, array: NDArray[Any]) -> F32:
-    """Return a host tensor declared as format `name` as float32 values before quantisation (FORMATS 3.10, 3.4); same
-    shape.
+    """Return the elements of a host tensor declared as format `name` as float32 values, before they are quantised to
+    the format (FORMATS 3.10, 3.4); same shape.
 
     Accepted are float16 or uint16 for Float16; bfloat16 or uint16 for Float16_b; float32 for Float32; any integers for
     the integer formats; and any integers, or float32 that carries the words, for RawUInt*, whose words come back viewed
@@ -102,13 +103,13 @@ def host_decode(name: str, array: NDArray[Any]) -> F32:
 def ieee_half_to_single(halves: NDArray[Any]) -> F32:
     """Return the float32 values of uint16 patterns read as IEEE halves: denormals normalised, exponent 31 an infinity
     or a NaN with its payload."""
-    return _half_values()[halves]
+    return _half_table()[halves]
 
 
 @cache
-def _half_values() -> F32:
-    """Return the single of each of the 65536 halves, by the text of the standard and not by a conversion of the
-    machine."""
+def _half_table() -> F32:
+    """Return the read-only table float32[65536] of the value of every IEEE half, by its bits; computed by the text of
+    the standard and not by a conversion of the machine."""
     wide = np.arange(1 << 16, dtype=np.uint32)
     sign = (wide & np.uint32(0x8000)) << np.uint32(16)
     exponent = (wide >> np.uint32(10)) & np.uint32(0x1F)
@@ -122,13 +123,14 @@ def _half_values() -> F32:
 
 
 def _half_words(array: NDArray[Any]) -> NDArray[np.uint16]:
-    """Return the 16-bit patterns of an array of halves."""
+    """Return the bit patterns uint16 of an array of 16-bit elements; same shape."""
     return np.ascontiguousarray(array).reshape(array.shape).view(np.uint16)
 
 
-def _integers(name: str, values: F32) -> NDArray[Any]:
-    """Return values as integers of the host's type for the format, converted as by vector instructions of x86-64: to 32
-    bits, then packed narrower, unsigned bytes by way of 16 bits that are taken as signed (FORMATS 3.11)."""
+def _to_host_integers(name: str, values: F32) -> NDArray[Any]:
+    """Return values as integers of the host's type for the format `name`, converted as by vector instructions of
+    x86-64: to 32 bits, then packed narrower, unsigned bytes by way of 16 bits that are taken as signed (FORMATS
+    3.11)."""
     limits = np.iinfo(host_dtype(name))
     with np.errstate(invalid="ignore"):  # signalling NaNs
         wide = np.rint(values.astype(np.float64))

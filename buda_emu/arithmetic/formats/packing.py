@@ -24,18 +24,19 @@ def pack_tiles(
     header: bool = True,
     rounding: Rounding = "nearest",
 ) -> Bytes:
-    """Return the memory image uint8[n, tile_bytes] of each tile of float32[n, 32, 32].
+    """Return the memory image uint8[n, bytes of a tile] of each tile of float32[n, 32, 32] in the format `name`
+    (FORMATS 2).
 
-    Of a tile smaller than 32x32 the upper left part is stored. With `header`: 16 bytes more in front, zeros up to
-    `alignment` after it. RawUInt* tiles are one linear run (megarow) of the tile's first height*width datums, the
-    others go face by face.
+    Of a tile smaller than 32x32 the upper left part is stored. With `header` 16 bytes with the tile's size stand in
+    front, and zeros fill the image up to a multiple of `alignment` bytes. RawUInt* tiles are one linear run (megarow)
+    of the tile's first height*width datums, the others go face by face. `rounding` is for block formats.
     """
-    datums = _datums(name, tiles, tile_dim)
+    datums = _to_memory_order(name, tiles, tile_dim)
     block = BLOCK_CODECS.get(name)
     if block is None:
         payload = _bytes_of(pack_codec(name).encode(datums))
     else:
-        exponents, codes = block.encode(_groups(datums), rounding)
+        exponents, codes = block.encode(_exponent_groups(datums), rounding)
         section = np.zeros((len(tiles), exponent_bytes(name, *tile_dim)), dtype=np.uint8)
         section[:, : exponents.shape[1]] = exponents
         payload = np.concatenate((section, _join_subwords(codes.reshape(datums.shape), FORMATS[name].bits)), axis=1)
@@ -55,9 +56,10 @@ def unpack_tiles(
     alignment: int = 32,
     header: bool = True,
 ) -> F32:
-    """Return the tiles float32[n, 32, 32] of a memory image uint8[n, tile_bytes]; outside of a small tile is +0.
+    """Return the tiles float32[n, 32, 32] of memory images uint8[n, bytes of a tile], as `pack_tiles` makes them;
+    elements outside of a small tile are +0.
 
-    Raises HostError when the image has another size than the format's tile, or a header that states another size.
+    Raises HostError when an image has another size than the format's tile, or a header that states another size.
     """
     size = tile_bytes(name, *tile_dim, alignment, header)
     if image.ndim != 2 or image.shape[1] != size:
@@ -71,17 +73,17 @@ def unpack_tiles(
     stored = image[:, first_datum : first_datum + tile_dim[0] * tile_dim[1] * FORMATS[name].bits // 8]
     block = BLOCK_CODECS.get(name)
     if block is None:
-        return _tiles(name, SCALAR_CODECS[name].decode(_codes_of(stored, FORMATS[name].bits)), tile_dim)
-    groups = _groups(_split_subwords(stored, FORMATS[name].bits))
+        return _from_memory_order(name, SCALAR_CODECS[name].decode(_codes_of(stored, FORMATS[name].bits)), tile_dim)
+    groups = _exponent_groups(_split_subwords(stored, FORMATS[name].bits))
     exponents = image[:, start : start + groups.shape[1]]
-    return _tiles(name, block.decode(exponents, groups).reshape(len(image), tile_dim[0] * tile_dim[1]), tile_dim)
+    return _from_memory_order(
+        name, block.decode(exponents, groups).reshape(len(image), tile_dim[0] * tile_dim[1]), tile_dim
+    )
 
 
 def pack_datums(name: str, values: F32) -> Bytes:
-    """Return the bytes of float32 elements of any shape in row-major order, as flat and untilized queues hold them.
-
-    For formats with whole bytes for each element (`FormatSpec.flat_bytes`); LAYOUT 3.3, 3.4.
-    """
+    """Return the bytes, uint8[size], of float32 elements of any shape in row-major order, as flat and untilized queues
+    hold them (LAYOUT 3.3, 3.4). Only formats with whole bytes for each element (`FormatSpec.flat_bytes`) have them."""
     return _bytes_of(SCALAR_CODECS[name].encode(values)).reshape(-1)
 
 
@@ -90,7 +92,7 @@ def unpack_datums(name: str, stored: Bytes) -> F32:
     return SCALAR_CODECS[name].decode(_codes_of(stored, FORMATS[name].bits))
 
 
-def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
+def _to_memory_order(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
     """Return tiles float32[n, 32, 32] of format `name` as datums float32[n, height*width] in the order of memory: face
     by face, raw words in one run."""
     height, width = tile_dim
@@ -102,9 +104,9 @@ def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
     return part.swapaxes(2, 3).reshape(len(tiles), height * width)
 
 
-def _tiles(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
-    """Return datums of format `name` in the order of memory as tiles float32[n, 32, 32], with +0 outside of a small
-    tile."""
+def _from_memory_order(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
+    """Return datums float32[n, height*width] of format `name` in the order of memory as tiles float32[n, 32, 32], with
+    +0 outside of a small tile."""
     height, width = tile_dim
     tiles = np.zeros((len(datums), TILE_SIDE, TILE_SIDE), dtype=np.float32)
     if is_raw(name):
@@ -117,13 +119,14 @@ def _tiles(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
     return tiles
 
 
-def _groups(datums: NDArray[_T]) -> NDArray[_T]:
-    """Return datums [n, k] as groups [n, k/16, 16] of those that share an exponent."""
+def _exponent_groups(datums: NDArray[_T]) -> NDArray[_T]:
+    """Return datums [n, k] as [n, k/16, 16]: groups that share an exponent."""
     return datums.reshape(len(datums), datums.shape[1] // BLOCK_DATUMS, BLOCK_DATUMS)
 
 
 def _join_subwords(codes: Bytes, bits: int) -> Bytes:
-    """Return codes uint8[n, k] of 8, 4 or 2 bits joined to bytes, the first code in the lowest bits."""
+    """Return codes uint8[n, k] of 8, 4 or 2 `bits` joined to bytes uint8[n, k*bits/8], the first code in the lowest
+    bits."""
     per_byte = 8 // bits
     lanes = codes.reshape(len(codes), codes.shape[1] // per_byte, per_byte)
     joined = lanes[:, :, 0].copy()
@@ -133,20 +136,21 @@ def _join_subwords(codes: Bytes, bits: int) -> Bytes:
 
 
 def _split_subwords(stored: Bytes, bits: int) -> Bytes:
-    """Return the codes of 8, 4 or 2 bits in bytes [n, k], the first code from the lowest bits."""
+    """Return the codes of 8, 4 or 2 `bits` in bytes uint8[n, k], the first code from the lowest bits: uint8[n,
+    k*8/bits]."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     codes = (stored[:, :, np.newaxis] >> shifts) & np.uint8((1 << bits) - 1)
     return codes.reshape(len(stored), stored.shape[1] * len(shifts))
 
 
 def _bytes_of(codes: Codes) -> Bytes:
-    """Return codes uint8/16/32[n, k] as little-endian bytes."""
+    """Return codes uint8/16/32[n, k] as little-endian bytes uint8[n, k times the bytes of a code]."""
     little = np.ascontiguousarray(codes, dtype=codes.dtype.newbyteorder("<"))
     return little.view(np.uint8)
 
 
 def _codes_of(stored: Bytes, bits: int) -> Codes:
-    """Return little-endian bytes as codes uint8/16/32[n, k]."""
+    """Return little-endian bytes as codes of `bits` bits, uint8/16/32, along the last axis."""
     dtype = np.dtype(f"<u{bits // 8}")
     return np.ascontiguousarray(stored).view(dtype).astype(dtype.newbyteorder("="))
 

@@ -23,7 +23,7 @@ def datum_type(df: str) -> type[np.unsignedinteger[Any]]:
 
 
 def stored_tile_bytes(df: str) -> int:
-    """Return the bytes of one tile held as `Bits`."""
+    """Return how many bytes of memory one tile of the format `df` takes as `Bits`, without header or alignment."""
     datums = TILE_ELEMENTS * np.dtype(datum_type(df)).itemsize
     if is_block(df):
         return datums + GROUPS  # a byte for each shared exponent
@@ -31,14 +31,16 @@ def stored_tile_bytes(df: str) -> int:
 
 
 def floats_for(df: str, tiles: int) -> int:
-    """Return the number of float32 that take as much memory as that many tiles held as `Bits`."""
+    """Return the number of float32, rounded up, whose memory has room for that many tiles as `Bits`: for pools that
+    lend memory in float32."""
     return -(-tiles * stored_tile_bytes(df) // 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Tiles in the codes of a format: datums [..., 1024] in natural order of rows and columns, one code each in the low
-    bits, and for block formats the shared exponents uint8[..., 64] of each 16 neighbours. Leading axes are the same."""
+    """Tiles in the codes of the format `df`: datums [..., 1024] in natural order of rows and columns, one code each in
+    the low bits, and for block formats the shared exponents uint8[..., 64] of each 16 neighbours, else None. The
+    leading axes of datums and exponents are the same."""
 
     df: str
     datums: NDArray[np.unsignedinteger[Any]]
@@ -46,7 +48,7 @@ class Bits:
 
     @staticmethod
     def empty(df: str, *leading: int) -> "Bits":
-        """Return newly allocated tiles with undefined contents."""
+        """Return newly allocated tiles of the format `df` with undefined contents and these leading axes."""
         datums = np.empty((*leading, TILE_ELEMENTS), datum_type(df))
         if not is_block(df):
             return Bits(df, datums)
@@ -54,8 +56,8 @@ class Bits:
 
     @staticmethod
     def on(memory: NDArray[Any], df: str, *leading: int) -> "Bits":
-        """Return tiles that lie in the first bytes of flat `memory`, with their present contents: all datums, then all
-        exponents."""
+        """Return tiles with these leading axes that are views of the first bytes of flat `memory`, with its present
+        contents: all datums, then all exponents."""
         memory = memory.view(np.uint8)
         tiles = prod(leading)
         kind = np.dtype(datum_type(df))
@@ -67,8 +69,8 @@ class Bits:
 
     @staticmethod
     def encode(df: str, values: F32) -> "Bits":
-        """Return float32[..., 1024] in the codes of a format, as the host encodes them, rounded to nearest (FORMATS 3,
-        4); raw words keep their bits."""
+        """Return float32[..., 1024] in the codes of a format, as the host encodes them, block formats rounded to
+        nearest (FORMATS 3, 4); of raw words their low bits."""
         with np.errstate(all="ignore"):
             block = BLOCK_CODECS.get(df)
             if block is None:
@@ -107,13 +109,13 @@ class Bits:
         return Bits(self.df, self.datums[index], self.exponents[index])
 
     def assign(self, index: Any, other: "Bits") -> None:
-        """Write `other`, of the same format, into a part along the leading axes."""
+        """Write `other`, tiles of the same format, into the part at `index` along the leading axes."""
         self.datums[index] = other.datums
         if self.exponents is not None and other.exponents is not None:
             self.exponents[index] = other.exponents
 
     def rows(self) -> "Bits":
-        """Return the tiles one after the other: [n, 1024]; the same memory where it is contiguous."""
+        """Return the tiles one after the other, datums [n, 1024]: views where the memory is contiguous, else copies."""
         datums = self.datums.reshape(-1, TILE_ELEMENTS)
         if self.exponents is None:
             return Bits(self.df, datums)

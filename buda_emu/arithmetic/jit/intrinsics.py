@@ -38,7 +38,8 @@ SIZE: Final = ir.IntType(64)
 
 
 def call_shared_function(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
-    """Call the LLVM function `name` of this module, whose body emit(builder, *arguments) makes at its first use.
+    """Emit a call of the LLVM function `name` of the builder's module. At its first use the function is made:
+    emit(builder, *arguments) emits its body, which returns nothing.
 
     Code that is used in several places is compiled once, and LLVM cannot unroll it into each of them.
     """
@@ -56,8 +57,9 @@ def call_shared_function(builder: Builder, name: str, arguments: Sequence[Value]
 
 
 def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
-    """Return the values that LLVM code works on for the arguments of a call: of tuples their items, of arrays the
-    addresses of their first elements, else the argument itself. There may be fewer arguments than the call has."""
+    """Return the LLVM values that an intrinsic works on: of an array the address of its first element, of a tuple those
+    of its items, else the argument itself. `call` is numba's signature of the call; of more arguments than `arguments`
+    has the first are taken."""
     values: list[Value] = []
     for kind, value in zip(call.args, arguments, strict=False):
         values += _values_of_argument(context, builder, kind, value)
@@ -65,8 +67,8 @@ def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value
 
 
 def _values_of_argument(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
-    """Return the values that LLVM code works on for one argument of numba type `kind`: of a tuple those of its items,
-    of an array the address of its first element, else the argument itself."""
+    """Return the LLVM values that an intrinsic works on for one argument of numba type `kind`: of a tuple those of its
+    items, of an array the address of its first element, else the argument itself."""
     if isinstance(kind, types.BaseTuple):
         kinds: Any = kind
         items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
@@ -87,8 +89,8 @@ def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:
 
 
 def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
-    """Emit the conversion of an address, an integer, to a pointer to a tile's first float, or to another type
-    `kind`."""
+    """Emit the conversion of an address, an integer, to a pointer to `kind`, by default to the first float of a
+    tile."""
     return builder.inttoptr(address, kind.as_pointer())
 
 
@@ -137,8 +139,9 @@ def lanes_for(context: Any) -> int:
 
 
 class Vectors:
-    """Emits code on vectors of `width` singles, of as many 32-bit integers, or of `lanes` (default `width`) 16-bit
-    ones. Methods emit instructions, and return the values that these give."""
+    """Emits code on vectors of `width` lanes: singles (`floats`) or 32-bit integers (`words`), and on vectors of
+    `lanes` (default `width`) 16-bit integers (`halves`). Methods emit instructions and return the values that these
+    give; operands and results are vectors unless said otherwise."""
 
     def __init__(self, builder: Builder, width: int, lanes: int = 0) -> None:
         self.builder = builder
@@ -148,43 +151,46 @@ class Vectors:
         self.halves = ir.VectorType(I16, lanes or width)
 
     def load(self, pointer: Value, place: Value, kind: ir.Type, align: int = 2) -> Value:
-        """Load a vector of `kind` from element `place` of `pointer` on, which is aligned to `align` bytes at least."""
+        """Load a vector of type `kind` whose first element is element number `place` after `pointer`; the address is a
+        multiple of `align` bytes."""
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
         return self.builder.load(address, align=align)
 
     def store(self, value: Value, pointer: Value, place: Value, align: int = 2) -> None:
-        """Write a vector from element `place` of `pointer` on, which is aligned to `align` bytes at least."""
+        """Store a vector so that its first element becomes element number `place` after `pointer`; the address is a
+        multiple of `align` bytes."""
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), value.type.as_pointer())
         self.builder.store(value, address, align=align)
 
     def word(self, number: int) -> Value:
-        """Return a vector with the number, a 32-bit constant, in every lane."""
+        """Return a constant vector with the low 32 bits of a Python int in every lane."""
         return ir.Constant(self.words, [number & 0xFFFFFFFF] * self.width)
 
     def float(self, number: float) -> Value:
-        """Return a vector with the number, a constant single, in every lane."""
+        """Return a constant vector with a Python number, as a single, in every lane."""
         return ir.Constant(self.floats, [number] * self.width)
 
     def every_word(self, number: Value) -> Value:
-        """Return a vector with a 64-bit value, cut to 32 bits, in every lane; for a constant see `word`."""
+        """Return a vector with a 64-bit value of the emitted code, cut to 32 bits, in every lane (`word` is for
+        constants, `every` for 32-bit values)."""
         return splat(self.builder, self.builder.trunc(number, I32), self.words)
 
     def as_words(self, value: Value) -> Value:
-        """Return the bits of singles as integers."""
+        """Return the bit patterns of singles as integers."""
         return self.builder.bitcast(value, self.words)
 
     def as_floats(self, value: Value) -> Value:
-        """Return the singles that have these bits."""
+        """Return the singles that have these bit patterns."""
         return self.builder.bitcast(value, self.floats)
 
     def largest(self, first: Value, second: Value) -> Value:
-        """Return the larger signed integer in each lane."""
+        """Return the larger of the two signed integers in each lane, of any width."""
         bits = first.type.element.width
         return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
 
     def larger_pattern(self, first: Value, second: Value) -> Value:
-        """Return the larger bit pattern of two positive singles in each lane; compares them as singles where the
-        processor has more units for that."""
+        """Return in each lane the larger of two bit patterns of positive singles, given and returned as words; it
+        compares them as singles on AVX-512, which has more units for that."""
         if self.width != WIDE:
             return self.largest(first, second)
         function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
@@ -192,34 +198,35 @@ class Vectors:
         return self.as_words(self.builder.call(function, [self.as_floats(first), self.as_floats(second), I32(_AS_SET)]))
 
     def least(self, first: Value, second: Value) -> Value:
-        """Return the smaller signed integer in each lane."""
+        """Return the smaller of the two signed integers in each lane, of any width."""
         return self._intrinsic(f"llvm.smin.v{first.type.count}i{first.type.element.width}", first, second)
 
     def floor(self, value: Value) -> Value:
-        """Return singles rounded down to integral values."""
+        """Return singles rounded toward minus infinity to integral values, still as singles."""
         return self._intrinsic(f"llvm.floor.v{self.width}f32", value)
 
     def _intrinsic(self, name: str, *arguments: Value) -> Value:
-        """Emit a call of an LLVM function whose result has the type of its arguments."""
+        """Emit a call of LLVM's function `name`, whose result has the type of its first argument, as all arguments
+        have."""
         kind = arguments[0].type
         function = ir.FunctionType(kind, [kind] * len(arguments))
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
 
     def magnitude(self, value: Value) -> Value:
-        """Return the absolute values of signed 32-bit integers; the least one stays."""
+        """Return the absolute values of signed 32-bit integers; -2^31 stays as it is."""
         name = f"llvm.abs.v{self.width}i32"
         function = ir.FunctionType(self.words, [self.words, ir.IntType(1)])
         function = cgutils.get_or_insert_function(self.builder.module, function, name)
         return self.builder.call(function, [value, ir.IntType(1)(0)])
 
     def sum_down(self, first: Value, second: Value) -> Value:
-        """Return the sum of both vectors of 16 singles, rounded down: AVX-512 only."""
+        """Return the sums of two vectors of 16 singles, rounded toward minus infinity: AVX-512 only."""
         function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
         function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.add.ps.512")
         return self.builder.call(function, [first, second, I32(_DOWN)])
 
     def integers_down(self, value: Value) -> Value:
-        """Return singles rounded down, as signed 32-bit integers."""
+        """Return singles rounded toward minus infinity, as signed 32-bit integers."""
         if self.width != WIDE:
             return self.builder.fptosi(self.floor(value), self.words)
         function = ir.FunctionType(self.words, [self.floats, self.words, I16, I32])
@@ -228,19 +235,20 @@ class Vectors:
         return self.builder.call(function, [value, self.word(0), I16(-1), I32(_DOWN)])
 
     def every(self, number: Value) -> Value:
-        """Return a vector with one 32-bit value in every lane."""
+        """Return a vector with a 32-bit value of the emitted code in every lane."""
         return splat(self.builder, number, self.words)
 
     def largest_in(self, value: Value) -> Value:
-        """Return the largest of a vector of signed 32-bit integers."""
+        """Return the largest lane of a vector of signed 32-bit integers, as one integer."""
         return self._reduce("smax", value)
 
     def least_in(self, value: Value) -> Value:
-        """Return the least of a vector of signed 32-bit integers."""
+        """Return the least lane of a vector of signed 32-bit integers, as one integer."""
         return self._reduce("smin", value)
 
     def _reduce(self, how: str, value: Value) -> Value:
-        """Emit LLVM's reduction `how` of a vector of 32-bit integers to one of them."""
+        """Emit LLVM's reduction `how` ("smax", "smin") of a vector of 32-bit integers, and return the one integer that
+        it gives."""
         name = f"llvm.vector.reduce.{how}.v{self.width}i32"
         function = ir.FunctionType(I32, [self.words])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])
@@ -250,25 +258,26 @@ Emit = TypeVar("Emit", bound=Callable[..., Any])
 
 
 def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callable[[Emit], Emit]:
-    """Decorate `emit(context, builder, *arguments)`, which returns the value of a call of `function` in a kernel, or
-    None for a call without a result.
+    """Decorate emit(context, builder, *arguments), which emits the code of a call of `function` in a kernel and returns
+    the call's value, None for a call without a result. `result` is numba's type of that.
 
-    kinds: types or classes of types of the arguments; integers of any width and flags serve for `intp`. Of arrays
-    `emit` gets the addresses of their first elements, of tuples their items.
+    kinds: numba types, or classes of types, of the arguments; for `intp` integers of any width and bools are accepted,
+    too. Of arrays `emit` gets the addresses of their first elements, of tuples their items.
     """
 
     def typer(*types_given: Any) -> Any:
-        """Return the signature of a call with arguments of these types, None where one does not fit."""
+        """Return the signature of a call with arguments of these types; None where one is of no kind that is
+        accepted."""
         accepted = [_accept(type_given, kind) for type_given, kind in zip(types_given, kinds, strict=True)]
         if None in accepted:
             return None
         return signature(result, *accepted)
 
     def decorate(emit: Emit) -> Emit:
-        """Make `emit` the code of the function, and return it."""
+        """Register `emit` with numba as the code of the function, and return it."""
 
         def lower(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-            """Emit a call: its value, or None's for a call without a result."""
+            """Emit a call, and return its value, or that of None for a call without a result."""
             value = emit(context, builder, *on_data(context, builder, call, arguments))
             if value is None:
                 return context.get_dummy_value()
@@ -286,12 +295,13 @@ def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callabl
 
 
 def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool = False) -> Callable[[Emit], Emit]:
-    """Decorate `emit(builder, *arguments)`, which makes the body of one LLVM function for all calls of `function`,
-    which has no result: see `call_shared_function`. `by_lanes`: `emit` gets the lanes of a vector before the
-    arguments."""
+    """Decorate emit(builder, *arguments), which emits the body of an LLVM function that every call of `function`, which
+    has no result, calls: the code is compiled once in a kernel, however many calls there are. `kinds` are those of
+    `intrinsic`. With `by_lanes`, `emit` gets the number of singles in the processor's vectors (`lanes_for`) before the
+    builder."""
 
     def decorate(emit: Emit) -> Emit:
-        """Make `emit` the code of the function, and return it."""
+        """Register `emit` with numba as the body of the function, and return it."""
 
         @intrinsic(function, types.none, *kinds)
         def call(context: Any, builder: Builder, *arguments: Value) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -321,10 +331,11 @@ def _accept(argument: Any, kind: Any) -> Any:
 
 @type_callable(part_of)
 def _make_typer_of_part_of(_context: Any) -> Any:
-    """Return the function with which numba types a call of `part_of`: a contiguous vector gives one of its own type."""
+    """Return the function by which numba types a call of `part_of`: a part of a contiguous vector has the vector's
+    type."""
 
     def typer(array: Any, _first: Any, _size: Any) -> Any:
-        """Return the signature for these arguments, None where the array is no contiguous vector."""
+        """Return the signature for these arguments; None where the array is no contiguous vector."""
         plain = isinstance(array, types.Array) and (array.ndim, array.layout) == (1, "C")
         if plain:
             return signature(array, array, types.intp, types.intp)
@@ -335,7 +346,7 @@ def _make_typer_of_part_of(_context: Any) -> Any:
 
 @lower_builtin(part_of, types.Array, types.intp, types.intp)
 def _lower_part_of(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit `part_of`: a view of the same memory, which it holds on to."""
+    """Emit `part_of`: a view of the array's memory, whose count of references goes up by one."""
     make: Any = context.make_array(call.return_type)
     array = make(context, builder, arguments[0])
     part = make(context, builder)
@@ -371,25 +382,26 @@ _MOST_AXES: Final = 3  # of the arrays that kernels view as words of another typ
 _WORDS: Final = (types.int32, types.uint32, types.float32)
 
 
-def _width(kind: Any) -> int:
+def _bit_width(kind: Any) -> int:
     """Return the number of bits of a numba type."""
     return kind.bitwidth
 
 
 def _set_typing_before_numba(function: Any, rule: Any) -> None:
-    """Register a typing rule for a global function, which is tried before numba's own."""
+    """Register a typing rule for a function such as `min`, which numba tries before its own."""
     infer: Any = infer_global
     infer(function)(rule)
 
 
 # ------------------------------------------------------------------------------------------------- np.empty, np.zeros
 class _NewArray(AbstractTemplate):
-    """The typing of a new array from a size or a tuple of sizes, and a dtype."""
+    """The typing rule of a new array in C order, from a size or a tuple of sizes, and an element type."""
 
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        """Return the signature of a new array for these arguments, None for others than sizes and a dtype."""
+        """Return the signature of a new array for these arguments; None for other arguments than sizes and an element
+        type."""
         if kws or len(args) != 2:
             return None
         shape = args[0]
@@ -410,13 +422,13 @@ for _function in (np.empty, np.zeros):
 
 @lower_builtin(np.empty, types.Any, types.Any)
 def _lower_empty(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit a new array with undefined contents."""
+    """Emit `np.empty`: a new array with undefined contents."""
     return _new_array(context, builder, call, arguments)._getvalue()
 
 
 @lower_builtin(np.zeros, types.Any, types.Any)
 def _lower_zeros(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit a new array of zeros."""
+    """Emit `np.zeros`: a new array of zeros."""
     array = _new_array(context, builder, call, arguments)
     cgutils.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)
     return array._getvalue()
@@ -454,33 +466,33 @@ def _new_array(context: Any, builder: Builder, call: Any, arguments: Any) -> Any
 
 
 # ------------------------------------------------------------------------------------------------ min, max of integers
-class _Extreme(AbstractTemplate):
-    """The typing of the smaller or larger of two integers of one kind, or of two signed ones, where the result is of
-    the wider kind."""
+class _MinOrMax(AbstractTemplate):
+    """The typing rule of `min` and `max` of two integers of one type, or of two signed ones, where the result has the
+    wider type."""
 
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        """Return the signature of min or max of two integers, None for other arguments."""
+        """Return the signature of min or max of two integers; None for other arguments."""
         if kws or len(args) != 2 or not all(isinstance(kind, types.Integer) for kind in args):
             return None
         if args[0] != args[1] and not all(kind.signed for kind in args):
             return None
-        kind = types.unliteral(max(args, key=_width))
+        kind = types.unliteral(max(args, key=_bit_width))
         return signature(kind, kind, kind)
 
 
 for _function in (min, max):
-    _set_typing_before_numba(_function, _Extreme)
+    _set_typing_before_numba(_function, _MinOrMax)
 
 
-def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
-    """Register the code of min or max for integers of one kind; `comparison` is the one of (second, first) for which
-    the second is the result."""
+def _register_min_or_max(function: Any, kind: Any, comparison: str) -> None:
+    """Register the code of `function`, min or max, for two integers of numba type `kind`: the second is the result
+    where `second comparison first` holds, else the first."""
 
     @lower_builtin(function, kind, kind)
     def lower(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
-        """Emit the comparison and the choice."""
+        """Emit the comparison of the arguments and the choice between them."""
         first, other = arguments
         if kind.signed:
             second_wins = builder.icmp_signed(comparison, other, first)
@@ -490,24 +502,24 @@ def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
 
 
 for _kind in sorted(types.integer_domain, key=str):
-    _lower_extreme(min, _kind, "<")
-    _lower_extreme(max, _kind, ">")
+    _register_min_or_max(min, _kind, "<")
+    _register_min_or_max(max, _kind, ">")
 
 
 # ---------------------------------------------------------------------------------------------------- int of an integer
-class _Same(AbstractTemplate):
-    """The typing of a function that returns an integer as it is."""
+class _IntegerAsItIs(AbstractTemplate):
+    """The typing rule of `int` of an integer, whose type stays."""
 
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        """Return the signature for one integer, None for other arguments."""
+        """Return the signature for one integer; None for other arguments."""
         if kws or len(args) != 1 or args[0] not in types.integer_domain:
             return None
         return signature(args[0], args[0])
 
 
-_set_typing_before_numba(int, _Same)
+_set_typing_before_numba(int, _IntegerAsItIs)
 
 
 @lower_builtin(int, types.Integer)
@@ -518,15 +530,17 @@ def _lower_int(_context: Any, _builder: Builder, _call: Any, arguments: Any) -> 
 
 # ------------------------------------------------------------------------------ .view of a number, and of a plain array
 class _View(AttributeTemplate):
+    """The typing rule of `number.view(dtype)`: the same bits as a number of another type."""
+
     metadata = _FIRST
 
     @bound_function("number.view")
     def resolve_view(self, number: Any, args: Any, kws: Any) -> Any:
-        """Return the signature of number.view(dtype), None for a dtype of another size."""
+        """Return the signature of number.view(dtype); None for other arguments than one type of the number's size."""
         if kws or len(args) != 1:
             return None
         dtype: Any = parse_dtype(args[0])
-        same_size = isinstance(dtype, types.Integer | types.Float) and _width(dtype) == _width(number)
+        same_size = isinstance(dtype, types.Integer | types.Float) and _bit_width(dtype) == _bit_width(number)
         if same_size:
             return signature(dtype, *args)
         return None
@@ -545,12 +559,13 @@ class _FloatView(_View):
 @lower_builtin("number.view", types.Integer, types.DTypeSpec)
 @lower_builtin("number.view", types.Float, types.DTypeSpec)
 def _lower_number_view(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit the bits of a number as a number of another type."""
+    """Emit `number.view(dtype)`: the bits of a number as a number of another type."""
     return builder.bitcast(arguments[0], context.get_value_type(call.return_type))
 
 
 def _lower_array_view(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit a view of an array with items of the same size: all fields but the type of the data stay."""
+    """Emit `array.view(dtype)` for elements of the same size: all fields but the type of the data stay, and the memory
+    has one more reference."""
     array = context.make_array(call.args[0])(context, builder, arguments[0])
     view = context.make_array(call.return_type)(context, builder)
     for field in view._datamodel._fields:
@@ -574,8 +589,8 @@ def word_place(builder: Builder, address: Value, number: Value) -> Value:
 
 
 def emit_add(builder: Builder, address: Value, number: Value, value: Value) -> Value:
-    """Emit `job_slot.add`: an atomic addition to int64 number `number` after an address, which returns the old
-    value."""
+    """Emit `job_slot.add`: an atomic addition to int64 number `number` after an address. The value is the old
+    content."""
     return builder.atomic_rmw("add", word_place(builder, address, number), value, "seq_cst")
 
 
@@ -585,7 +600,7 @@ def emit_read(builder: Builder, address: Value, number: Value) -> Value:
 
 
 def emit_pause(context: Any, builder: Builder) -> None:
-    """Emit `job_slot.pause`, where the processor has such an instruction."""
+    """Emit `job_slot.pause`: the spin hint of an x86-64 processor, nothing on others."""
     if context.codegen().magic_tuple()[0].startswith("x86_64"):
         kind = ir.FunctionType(ir.VoidType(), [])
         builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
@@ -605,7 +620,8 @@ def _read(_context: Any, builder: Builder, *arguments: Value) -> Value:
 
 @intrinsic(work_on, types.int64, types.intp)
 def _work_on(_context: Any, builder: Builder, slot: Value) -> Value:
-    """Emit `job_slot.work_on`: a call of the code in the slot with the address of its arguments."""
+    """Emit `job_slot.work_on`: a call of the code whose address the slot holds, with the address of the slot's
+    arguments."""
     code = builder.inttoptr(emit_read(builder, slot, SIZE(CODE)), ir.FunctionType(SIZE, [SIZE]).as_pointer())
     return builder.call(code, [builder.ptrtoint(word_place(builder, slot, SIZE(ARGUMENTS)), SIZE)])
 

@@ -33,7 +33,8 @@ _WORD_BYTES: Final = 8  # of an int64
 
 
 class JobSlot:
-    """The memory from which the threads of a team take their job. It holds one job at a time."""
+    """The memory from which the threads of a team take their job. It holds one job at a time; kernels read and write it
+    by its `address`."""
 
     __slots__ = ("_words", "address")
 
@@ -43,28 +44,29 @@ class JobSlot:
 
     @property
     def number(self) -> int:
-        """The number of the latest job."""
+        """The number of the latest job: they count from 1, and 0 is before the first."""
         return self._words[NUMBER]
 
     @property
     def done(self) -> bool:
-        """True where nobody works on the latest job, if it was a kernel."""
+        """True where no thread is inside a kernel's job any more: its owner has shut it, and all helpers have left."""
         return not self._words[INSIDE]
 
     @property
     def busy(self) -> int:
-        """The number of threads that are with a job that is done in Python."""
+        """The number of threads that are busy with a job that is done in Python, as `count_busy` counts them."""
         return self._words[BUSY]
 
     @property
     def raised(self) -> int:
-        """The address of the exception that a helper's kernel raised (`machine_code.loading.Raised`), or 0."""
+        """The address of the exception that a helper's kernel raised in the latest job
+        (`machine_code.loading.raised_at`), or 0."""
         return self._words[RAISED]
 
     def prepare(self, items: int, grain: int, spins: int) -> None:
-        """Prepare the slot for a kernel that is called with `address` and SHARED: threads claim `grain` of the `items`
-        at a time. The owner tests up to `spins` times whether all helpers have left; if they have not, `done` says when
-        they have."""
+        """Prepare the slot for a kernel that is then called with `address` and SHARED: threads claim `grain` of the
+        `items` at a time. The owner, when it has no more items, tests up to `spins` times whether all helpers have
+        left; if they have not, the kernel returns all the same, and `done` says when they have."""
         words = self._words
         words[ITEMS] = items
         words[GRAIN] = grain
@@ -73,33 +75,37 @@ class JobSlot:
         words[RAISED] = words[CLAIMED] = words[HELPED] = 0
 
     def count_busy(self, change: int) -> None:
-        """Add `change` to the number of threads that are busy with a job that is done in Python. Only one thread may
-        call it at a time."""
+        """Add `change`, which may be negative, to the number of threads that are busy with a job that is done in
+        Python. Only one thread may call it at a time."""
         self._words[BUSY] += change
 
     def announce(self) -> None:
-        """Announce a job that is done in Python: helpers come back from `serve`."""
+        """Announce a new job, one that is done in Python: helpers in compiled code return from `serve`, so that their
+        caller does their part."""
         number = self._words[NUMBER] + 1
         self._words[IN_PYTHON] = number
         self._words[NUMBER] = number
 
 
 def add(address: int, word: int, value: int) -> int:
-    """Add to int64 number `word` after the address, atomically, and return the old value. For kernels only."""
+    """Add to int64 number `word` after the address, atomically, and return the old value. For kernels only: raises
+    NotImplementedError in Python."""
     raise NotImplementedError
 
 
 def read(address: int, word: int) -> int:
-    """Return int64 number `word` after the address, read from memory each time. For kernels only."""
+    """Return int64 number `word` after the address, read from memory each time. For kernels only: raises
+    NotImplementedError in Python."""
     raise NotImplementedError
 
 
 def work_on(slot: int) -> int:
-    """Run the kernel of the open job in the slot at this address; return the address of the exception that it raised,
-    or 0. For kernels only."""
+    """Run the kernel of the open job in the slot at this address, with the arguments that the owner stored there.
+    Return the address of the exception that it raised, or 0. For kernels only: raises NotImplementedError in Python."""
     raise NotImplementedError
 
 
 def pause() -> None:
-    """Hint to the processor, where it takes one, that this thread spins. For kernels only."""
+    """Hint to the processor, where it takes one, that this thread spins. For kernels only: raises NotImplementedError
+    in Python."""
     raise NotImplementedError

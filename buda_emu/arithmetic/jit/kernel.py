@@ -22,7 +22,7 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.machine_code import disk_cache
 from buda_emu.arithmetic.jit.machine_code.disk_cache import cache_folder
-from buda_emu.arithmetic.jit.machine_code.loading import Raised, kinds_of, plain
+from buda_emu.arithmetic.jit.machine_code.loading import Raised, kinds_of, to_plain
 from buda_emu.arithmetic.jit.sources import Helper
 from buda_emu.support.progress import do_nothing, find_logger
 
@@ -39,29 +39,32 @@ _lock: Final = RLock()
 
 
 def kernel(function: F) -> F:
-    """Mark a function that Python calls: it is compiled once for the kinds of its arguments, then read from disk."""
+    """Mark a function as a kernel, which Python calls: it is compiled at the first call with arguments of new kinds,
+    and read from disk in later processes. With NUMBA_DISABLE_JIT=1 it stays Python, with numpy's warnings off."""
     if disabled:
-        return _quiet(function)
+        return _without_warnings(function)
     return cast(F, Kernel(function))
 
 
 def helper(function: F) -> F:
-    """Mark a function that only kernels call: it is compiled into each of them."""
+    """Mark a function that only kernels call: it is compiled into each of them. With NUMBA_DISABLE_JIT=1 it stays as it
+    is."""
     if disabled:
         return function
     return cast(F, Helper(function))
 
 
 class Kernel(Helper):
-    """A compiled function. Where arguments are of a kind that it has met, calling it is calling machine code."""
+    """A function that is called as machine code, of which there is one piece for each combination of kinds of
+    arguments. The piece of the latest call is tried first, so a call with the same kinds costs no search."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._known: dict[str, Callable[..., Any]] = {}
-        self._latest: Callable[..., Any] = _knows_nothing
+        self._latest: Callable[..., Any] = _refuse_arguments
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the kernel. Raises TypeError for arguments that no kernel takes, and the errors of the function."""
+        """Call the kernel. Raises TypeError for arguments that no kernel takes, and what the function itself raises."""
         try:
             result = self._latest(*arguments)
             if result is NotImplemented:
@@ -72,14 +75,14 @@ class Kernel(Helper):
         raise error
 
     def _call_other_entry(self, arguments: tuple[Any, ...]) -> Any:
-        """Call the machine code for arguments that the latest one does not take; it is loaded from disk or compiled if
-        need be. Raises TypeError for arguments that no kernel takes."""
+        """Call the machine code for arguments that the piece of the latest call refused; it is loaded from disk or
+        compiled if need be. Raises TypeError for arguments that no kernel takes."""
         for entry in list(self._known.values()):
             result = entry(*arguments)
             if result is not NotImplemented:
                 self._latest = entry
                 return result
-        arguments = tuple(map(plain, arguments))  # there may be simpler objects for the same
+        arguments = tuple(map(to_plain, arguments))  # there may be simpler objects for the same
         kinds = kinds_of(arguments)
         with _lock:
             entry = self._known.get(kinds)
@@ -92,29 +95,30 @@ class Kernel(Helper):
         return result
 
     def _load(self, kinds: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return a function that calls the machine code for arguments of these kinds, read from disk or compiled."""
+        """Return a function that calls the machine code for arguments of these kinds (`loading.kinds_of`), read from
+        disk or compiled."""
         from buda_emu.arithmetic.jit.machine_code.loading import load, processor  # LLVM, not its compiler
 
-        place = disk_cache.place(self.py_func, f"{kinds} {processor()}")
-        if place is None:
+        file = disk_cache.machine_code_file(self.py_func, f"{kinds} {processor()}")
+        if file is None:
             code = self._compile(arguments)
         else:
-            code = disk_cache.read(place) or self._compile_for_all(place, arguments)
+            code = disk_cache.read(file) or self._compile_for_all(file, arguments)
         return load(code, self.py_func.__module__, self.py_func.__name__)
 
-    def _compile_for_all(self, place: str, arguments: tuple[Any, ...]) -> bytes:
-        """Return the machine code at `place` on disk, which this process compiles and writes unless another process,
-        which it waits for, just did."""
-        with disk_cache.alone(place):
-            code = disk_cache.read(place)
+    def _compile_for_all(self, file: str, arguments: tuple[Any, ...]) -> bytes:
+        """Return machine code that is not in the cache file yet: compile it and write the file, or wait for another
+        process that does so, and read it."""
+        with disk_cache.compilation_lock(file):
+            code = disk_cache.read(file)
             if code is None:
                 code = self._compile(arguments)
-                disk_cache.write(place, code)
+                disk_cache.write(file, code)
             return code
 
     def _compile(self, arguments: tuple[Any, ...]) -> bytes:
-        """Return the machine code of the kernel for these arguments, newly compiled, and announce the compilation
-        before and after."""
+        """Return the machine code of the kernel for arguments of these kinds, newly compiled; its start and its end are
+        announced (`announce`)."""
         name = self.py_func.__name__
         announce(name, None)
         start = time.perf_counter()
@@ -133,9 +137,11 @@ class Compilation(NamedTuple):
 
 
 class _Watcher(NamedTuple):
+    """What `compilations` was called with, and the list that it gave."""
+
     started: Callable[[str], object]
     finished: Callable[[Compilation], object]
-    found: list[Compilation]
+    compiled_kernels: list[Compilation]
 
 
 _watchers: Final[list[_Watcher]] = []
@@ -145,22 +151,22 @@ _watchers: Final[list[_Watcher]] = []
 def compilations(
     started: Callable[[str], object] = do_nothing, finished: Callable[[Compilation], object] = do_nothing
 ) -> Generator[list[Compilation]]:
-    """Give the list of the kernels that are compiled during the block, in any thread; it grows. `started` is called
-    with each kernel's name beforehand, `finished` with its entry afterwards.
+    """Watch the kernels that are compiled during the block, in any thread. Yield the list of them, which grows;
+    `started` is called with each kernel's name beforehand, `finished` with its entry afterwards.
 
     A kernel that is read from disk is not in it, and the time of helpers belongs to the kernel that calls them.
     """
     watcher = _Watcher(started, finished, [])
     _watchers.append(watcher)
     try:
-        yield watcher.found
+        yield watcher.compiled_kernels
     finally:
         _watchers[:] = [other for other in _watchers if other is not watcher]
 
 
 def announce(name: str, seconds: float | None) -> None:
-    """Tell all watchers, and the logger, of a kernel that is compiled in this process, or in a worker that reports it:
-    that it begins if `seconds` is None, else that it is done and took so long."""
+    """Notify all watchers (`compilations`), and at the end the logger, of a compilation in this process, or in a worker
+    that sends it: that it begins if `seconds` is None, else that it is done and took so long."""
     if seconds is None:
         for watcher in list(_watchers):
             watcher.started(name)
@@ -170,16 +176,16 @@ def announce(name: str, seconds: float | None) -> None:
         logger.info("compiled kernel %s for this machine in %.1f s", name, seconds)
     done = Compilation(name, seconds)
     for watcher in list(_watchers):
-        watcher.found.append(done)
+        watcher.compiled_kernels.append(done)
         watcher.finished(done)
 
 
-def _knows_nothing(*_: Any) -> Any:
-    """Return NotImplemented, as machine code for no arguments would."""
+def _refuse_arguments(*_: Any) -> Any:
+    """Return NotImplemented for any arguments: stands for the machine code of a kernel that has none yet."""
     return NotImplemented
 
 
-def _quiet(function: F) -> F:
+def _without_warnings(function: F) -> F:
     """Return a function that calls `function` with numpy's warnings off, as compiled code is silent where a scalar
     operation overflows or is invalid."""
 

@@ -7,8 +7,8 @@ import numpy as np
 
 
 def part_of(array: Any, first: int, size: int) -> Any:
-    """Return `size` elements, from `first` on, of an array of one axis that has them: neither is less than 0.
-    numba makes over a hundred LLVM instructions of `array[first : first + size]`."""
+    """Return a view of elements first .. first + size - 1 of an array of one axis, which has to have them: machine code
+    does not test that. numba makes over a hundred LLVM instructions of `array[first : first + size]`."""
     return array[first : first + size]
 
 

@@ -9,12 +9,14 @@ INTRINSICS: Final = ["buda_emu.arithmetic.jit.intrinsics"]
 
 
 def register_intrinsics(module: str) -> None:
-    """Add a module of LLVM code to those that are imported before a kernel is compiled."""
+    """Add a module (its dotted name) that defines LLVM code for functions that kernels call, to be imported before a
+    kernel is compiled."""
     INTRINSICS.append(module)
 
 
 class Helper:
-    """A marked function; numba, when it compiles, treats it as a function of its own."""
+    """A Python function that is marked to be compiled by numba, into the kernels that call it. `Kernel` is a
+    subclass."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(cast(Any, self), function)

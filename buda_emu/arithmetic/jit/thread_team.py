@@ -39,8 +39,9 @@ _TRIES: Final = 3  # in one of them, others may get the processor
 
 @cache
 def spins_in(seconds: float) -> int:
-    """Return the number of spins that take `seconds`, measured once for each figure; 0 where kernels are not compiled,
-    because other threads would get nothing done meanwhile."""
+    """Return how many rounds of a helper's waiting loop (`serve`) take `seconds` on this machine, measured once for
+    each value of `seconds`: at least 1, but 0 where kernels are not compiled, because there a thread that waits would
+    hold Python's lock."""
     if disabled:
         return 0
     slot = JobSlot()
@@ -55,8 +56,9 @@ def spins_in(seconds: float) -> int:
 
 @helper
 def claim_items(start: int, stop: int) -> Iterator[int]:
-    """Yield start .. stop - 1; for a negative `stop` (SHARED or HELPING) the items that this thread can claim of the
-    job in the slot at address `start`."""
+    """Yield the numbers of the items that this thread is to compute: start .. stop - 1 or, where `stop` is SHARED or
+    HELPING, those that it claims, a part of the items at a time, of the job in the slot at address `start`. The owner
+    (SHARED) claims parts from the front, helpers from the end."""
     if stop >= 0:
         for index in range(start, stop):
             yield index
@@ -76,7 +78,8 @@ def claim_items(start: int, stop: int) -> Iterator[int]:
 
 @kernel
 def await_helpers(slot: int, spins: int) -> None:
-    """Wait, for `spins` spins at most, until no thread is busy with a job that is done in Python."""
+    """Wait until no thread is busy with a job in Python, as the slot at this address counts them
+    (`JobSlot.count_busy`), but for no more than `spins` rounds of the loop."""
     for _ in range(spins):
         if read(slot, BUSY) == 0:
             break
@@ -85,8 +88,9 @@ def await_helpers(slot: int, spins: int) -> None:
 
 @kernel
 def serve(slot: int, seen: int, spins: int) -> int:
-    """Do a helper's part in all jobs after number `seen`, until a job is done in Python, or there is none for `spins`
-    spins. Return the number of the latest job seen."""
+    """Work as a helper on the jobs that come after job number `seen` in the slot at this address. Return the number of
+    the latest job seen, when that is one in Python, which the caller then does itself, or when no job came for `spins`
+    rounds of the waiting loop. An exception of a kernel ends its job, and is left in the slot (`JobSlot.raised`)."""
     left = spins
     while left > 0:
         number = read(slot, NUMBER)

@@ -76,5 +76,5 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
 
 
 def caveats(core: Core) -> tuple[Caveat, ...]:
-    """Return the caveats that apply to one core."""
+    """Return the caveats that apply to one core, in the order of `NOT_CLAIMED`."""
     return tuple(caveat for caveat in NOT_CLAIMED if core in caveat.cores)

@@ -27,7 +27,9 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def elwmul(dst: U32, srca: U32, srcb: U32, phase: int, family: Family, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image after the products of one phase are added to it; all shapes are the same."""
+    """Return the float Dst image after srca * srcb, element by element, is added in one phase: the instruction ELWMUL
+    (DEVICE_NUMERICS 2.4). All shapes are the same. Raises UnsupportedError for a 16-bit Dst of another family than the
+    operands'."""
     require_pairing(family, mode)
     terms = product(srca, srcb, phase, family, mode)
     # A term with a zero operand is +0 with an exponent of the bias alone (`product`). Any term whose exponent is not
@@ -42,7 +44,9 @@ def elwmul(dst: U32, srca: U32, srcb: U32, phase: int, family: Family, mode: Dst
 
 
 def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image of srca + srcb, added to `dst` unless it is None; all shapes are the same."""
+    """Return the float Dst image of srca + srcb, added to `dst` unless it is None (DEVICE_NUMERICS 2.5); all shapes are
+    the same. The sum is rounded to 11 bits, then to what Dst holds. Raises UnsupportedError for a 16-bit Dst of another
+    family than the operands'."""
     require_pairing(family, mode)
     a, b = (np.where(exponent_of(x) == 0, np.uint32(0), x & SRC_BITS) for x in (srca, srcb))
     a_larger = a & ~SIGN >= b & ~SIGN
@@ -65,26 +69,29 @@ def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode,
 
 
 def elwsub(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image of srca - srcb, added to `dst` unless it is None; all shapes are the same."""
+    """Return the float Dst image of srca - srcb, added to `dst` unless it is None, rounded as `elwadd` does; all shapes
+    are the same. Raises UnsupportedError for a 16-bit Dst of another family than the operands'."""
     return elwadd(dst, srca, srcb ^ SIGN, family, mode, core)
 
 
 def move_to_dst(srca: U32, mode: DstMode) -> U32:
-    """Return the Dst image of SrcA words that are moved: zeros lose their sign; an fp32 Dst takes the 19 bits as they
-    are."""
+    """Return the Dst image of SrcA words that the chip moves: words with exponent 0 become +0, an fp32 Dst takes the 19
+    bits as they are (DEVICE_NUMERICS 2.7)."""
     return to_image(np.where(exponent_of(srca) == 0, np.uint32(0), srca & SRC_BITS), mode)
 
 
 def copy_to_dst(srca: U32, family: Family, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image of a float operand that an op copies to Dst. For an fp32 Dst the chip's kernels add zero to
-    it instead of moving it."""
+    """Return the Dst image of a float operand that an op copies to Dst: moved, but for an fp32 Dst, where the chip's
+    kernels add zero to it instead, which makes infinities and NaNs infinities (DEVICE_NUMERICS 2.7)."""
     if mode == "fp32":
         return elwadd(None, srca, np.zeros_like(srca), family, mode, core)
     return move_to_dst(srca, mode)
 
 
 def move_to_src(dst: U32, mode: DstMode, register: str) -> U32:
-    """Return a Dst image as words of SrcA or SrcB: those of a 32-bit Dst are truncated to the bits of the register."""
+    """Return a Dst image as words of SrcA or SrcB, for ops that take Dst as an operand: those of a 32-bit Dst are
+    truncated to the bits of the format `register` (DEVICE_NUMERICS 2.7). Raises UnsupportedError for a format into
+    which a 32-bit Dst is not moved."""
     if mode in ("bf16", "fp16"):
         return to_word(dst, mode)
     if register == "Tf32":
@@ -111,10 +118,12 @@ LOWEST: Final = np.uint32(0xFFFFFFFF)
 
 
 def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
-    """Return row 0 of the Dst image [..., cols] after pooling the rows of srca [..., rows, cols].
+    """Return row 0 of the Dst image, [..., cols], after the maximum over the rows of srca [..., rows, cols]
+    (DEVICE_NUMERICS 2.6).
 
-    `dst` is row 0 before, None for a cleared Dst. A value replaces the maximum only where it is strictly greater in the
-    order of sign and magnitude. Raises UnsupportedError for integers, whose pooling is undocumented.
+    `dst` is row 0 before, None for a cleared Dst, which is less than any number. A value replaces the maximum only
+    where it is strictly greater in the order of sign and magnitude, by the bits that the format `register` has. Raises
+    UnsupportedError for integers, whose pooling is undocumented.
     """
     if register not in KEPT:
         raise UnsupportedError(f"max pool of {register} is not known")
@@ -132,10 +141,12 @@ def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
 
 
 def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image [..., 32, 32] of the maximum over tiles [..., n, 32, 32] and over one dimension of a tile.
+    """Return the Dst image [..., 32, 32] of the maximum over tiles [..., n, 32, 32] of SrcA words and over one
+    dimension of a tile (DEVICE_NUMERICS 2.8).
 
     `r` pools down the columns into row 0. `c` pools transposed faces into a row, over all tiles, and then carries this
-    row through SrcB and the adder into column 0. All other elements are zeros, as the packer writes them.
+    row through SrcB and the adder into column 0. All other elements are zeros, as the packer writes them. Raises
+    UnsupportedError for integers.
     """
     rows = tiles
     if dim == "c":
@@ -151,7 +162,8 @@ def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -
 
 
 def _carry_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
-    """Return a Dst image after its way through SrcB and ELWADD with a SrcA of zeros."""
+    """Return the Dst image of a pooled row after its way through SrcB and ELWADD with zeros, by which the chip
+    transposes it: data with exponent 255 lose their fraction (DEVICE_NUMERICS 10)."""
     family = REGISTERS[register] or "b"
     if (family, mode) == ("a", "fp32"):  # the way rounds to 10 bits of fraction, and no word has more
         return pooled
@@ -159,5 +171,5 @@ def _carry_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
 
 
 def _sort_key(words: U32) -> NDArray[np.int32]:
-    """Return words as integers in the order of sign and magnitude."""
+    """Return words as integers that sort as the words do by sign and magnitude: -0 below +0, NaNs outermost."""
     return np.where(words & SIGN != 0, words ^ ~SIGN, words).astype(np.uint32).view(np.int32)

@@ -26,7 +26,8 @@ FAMILY_SHIFT: Final = 112
 
 
 def load(dst: U32, mode: DstMode) -> U32:
-    """Return Dst datums as lanes; fp16's exponent 31 is an ordinary one."""
+    """Return Dst datums of a mode as lanes of the vector unit: floats as singles, where fp16's exponent 31 is an
+    ordinary one, integers as they are (DEVICE_NUMERICS 3.2)."""
     if mode == "bf16":
         return dst << np.uint32(16)
     if mode != "fp16":
@@ -39,8 +40,8 @@ def load(dst: U32, mode: DstMode) -> U32:
 
 
 def store(lanes: U32, mode: DstMode) -> U32:
-    """Return lanes as Dst datums. Floats are truncated; exponent 0 leaves a signed zero, too large an fp16 its last
-    code."""
+    """Return lanes of the vector unit as Dst datums of a mode (DEVICE_NUMERICS 3.2). Floats are truncated; exponent 0
+    becomes a signed zero, and of fp16 also what is too small; what is too large for fp16 becomes its last code."""
     if mode == "int32":
         return lanes.copy()
     sign = lanes & _SIGN
@@ -57,8 +58,8 @@ def store(lanes: U32, mode: DstMode) -> U32:
 
 
 def to_integer(x: U32, limit: int) -> U32:
-    """Convert fp32 to the nearest integer, ties away from zero, magnitude at most `limit`: sign and magnitude, zero is
-    +0."""
+    """Return fp32 patterns as integers in sign and magnitude, rounded to nearest, ties away from zero, with a magnitude
+    of at most `limit`, which infinities and NaNs get; zero is +0."""
     exponent = (x >> np.uint32(23) & np.uint32(255)).astype(np.int64) - 127
     significand = (x & _FRACTION | np.uint32(HIDDEN)).astype(np.int64)
     drop = np.clip(23 - exponent, 1, 25)
@@ -69,22 +70,25 @@ def to_integer(x: U32, limit: int) -> U32:
 
 
 def to_float(x: U32) -> U32:
-    """Convert integers in sign and magnitude to fp32, ties to even; the sign stays on a zero too."""
+    """Return integers in sign and magnitude as fp32 patterns, rounded to nearest even; the sign stays on a zero,
+    too."""
     magnitude = (x & _MAGNITUDE).astype(np.float32).view(np.uint32)
     return x & _SIGN | magnitude
 
 
 def greater(a: U32, b: U32) -> U32:
-    """Return the larger of two patterns in the order of sign and magnitude, where -0 lies below +0 and NaNs
-    outermost."""
+    """Return in each lane the larger of two patterns in the order of sign and magnitude, where -0 lies below +0 and
+    NaNs outermost."""
     return np.where(_sort_key(a) >= _sort_key(b), a, b)
 
 
 def touched_mask(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bool_]:
-    """Return bool[32, 32]: the datums of a tile, rows and columns as usual, that a vector mode computes.
+    """Return bool[32, 32]: the datums of a tile, rows and columns as usual, that a vector mode computes
+    (DEVICE_NUMERICS 3.2).
 
     `rc` all, `c` faces 0 and 2 (columns 0 to 15), `r` two passes over faces 0 and 1 (rows 0 to 3). The others keep what
-    the input's copy left in Dst. `whole_faces`: the function always runs through the faces that it touches.
+    the input's copy left in Dst. `whole_faces`: the function always runs through the faces that it touches, so that `r`
+    reaches rows 0 to 15. Raises UnsupportedError for another vector mode.
     """
     mask = np.zeros((32, 32), dtype=np.bool_)
     regions = {"rc": (32, 32), "c": (32, 16), "r": (4, 32)}
@@ -98,11 +102,11 @@ def touched_mask(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bo
 
 
 def lane_positions(step: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return row and column inside a face of the 32 lanes in pass 0 to 7."""
+    """Return row and column inside a face of the 32 lanes in pass `step`, 0 to 7, of the vector unit over it."""
     lane = np.arange(32)
     return 4 * (step >> 1) + (lane >> 3), 2 * (lane & 7) + (step & 1)
 
 
 def _sort_key(x: U32) -> NDArray[np.int32]:
-    """Return fp32 patterns as integers in the same order."""
+    """Return fp32 patterns as integers that sort as the patterns do by sign and magnitude."""
     return np.where(x & _SIGN != 0, x ^ _MAGNITUDE, x).astype(np.uint32).view(np.int32)

@@ -34,30 +34,33 @@ SRC_BITS: Final = np.uint32(0xFFFFE000)
 
 
 def core_of(arch: str) -> Core:
-    """Return the core of an architecture by its netlist word. Raises UnsupportedError where nothing is known of its
-    arithmetic."""
+    """Return whose arithmetic the cores of an architecture have, by its netlist word. Raises UnsupportedError where
+    nothing is known of it."""
     if arch not in _CORES:
         raise UnsupportedError(f"the arithmetic of a core of {arch!r} is not known; known are {', '.join(_CORES)}")
     return _CORES[arch]
 
 
 def sign_of(words: U32) -> I64:
-    """Return the sign bits, 0 or 1."""
+    """Return the sign bits of register words, 0 or 1."""
     return (words >> np.uint32(31)).astype(np.int64)
 
 
 def exponent_of(words: U32) -> I64:
-    """Return the exponent field; 0 marks a zero (DEVICE_NUMERICS 1.4)."""
+    """Return the exponent field of register words, 0 to 255, of family A 0 to 31; 0 marks a zero (DEVICE_NUMERICS
+    1.4)."""
     return (words >> np.uint32(23) & np.uint32(255)).astype(np.int64)
 
 
 def significand_of(words: U32) -> I64:
-    """Return leading one and fraction of Src data, 11 bits; those of a zero too."""
+    """Return leading one and fraction of Src words, 11 bits; a word with exponent 0 gets a leading one, too, though it
+    counts as zero."""
     return (words >> np.uint32(13) & np.uint32(0x3FF) | np.uint32(0x400)).astype(np.int64)
 
 
 def to_word(dst: U32, mode: DstMode) -> U32:
-    """Return the words that the matrix unit works on, of a Dst image."""
+    """Return a Dst image as the 32-bit words that the matrix unit works on: bf16 moves up by 16 bits, fp16 by 13 below
+    its sign, fp32 and int32 are copied."""
     if mode == "bf16":
         return dst << np.uint32(16)
     if mode == "fp16":
@@ -75,13 +78,15 @@ def to_image(words: U32, mode: DstMode) -> U32:
 
 
 def require_pairing(family: Family, mode: DstMode) -> None:
-    """Raise UnsupportedError for a 16-bit Dst of the other family: no op is set up so (DEVICE_NUMERICS 1.1)."""
+    """Raise UnsupportedError where operands of a family would accumulate in a 16-bit Dst of the other family: no op is
+    set up so (DEVICE_NUMERICS 1.1)."""
     if (family, mode) not in {("b", "bf16"), ("b", "fp32"), ("a", "fp16"), ("a", "fp32")}:
         raise UnsupportedError(f"operands of family {family} do not accumulate in a Dst of {mode}")
 
 
 def kernel_setting(family: Family, mode: DstMode, core: Core) -> Setting:
-    """Return family, mode and core as the numbers that the float kernels take."""
+    """Return family, mode and core as the record of numbers that the kernels of the matrix unit take. Raises
+    UnsupportedError for a 16-bit Dst of the other family."""
     require_pairing(family, mode)
     exponent_bits = 5 if family == "a" else 8
     return Setting(MODES[mode], exponent_bits, core == "blackhole")
@@ -141,8 +146,9 @@ class OpRegisters:
 
 
 def op_registers(in_dfs: Sequence[str], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
-    """Return the registers of an op with these formats, by their netlist words. Raises UnsupportedError for families
-    mixed among the inputs, for a 32-bit Dst on Grayskull, and for Fp8_e4m3 on other cores than Blackhole."""
+    """Return the register formats of an op with inputs, output, intermediates and accumulation in these formats, by
+    their netlist words (DEVICE_NUMERICS 1.1). Raises UnsupportedError for families mixed among the inputs, for a 32-bit
+    Dst on Grayskull, and for Fp8_e4m3 on other cores than Blackhole."""
     return _op_registers(tuple(in_dfs), out_df, intermed_df, acc_df, core)
 
 
@@ -163,7 +169,9 @@ def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df
 
 
 def _float_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, wide: bool) -> OpRegisters:
-    """Return the registers of an op of floats; `wide`: its Dst has 32 bits."""
+    """Return the registers of an op of floats; `wide`: its Dst has 32 bits. A Float32 operand becomes Tf32 with a
+    32-bit Dst, but of an op of family A it becomes Float16. Raises UnsupportedError for families mixed among the
+    inputs."""
     family = _op_family(in_dfs, out_df, intermed_df)
     single = "Float16_b"
     if family == "a":
@@ -194,13 +202,15 @@ def _op_family(in_dfs: tuple[str, ...], out_df: str, intermed_df: str) -> Family
 
 
 def _families(dfs: Sequence[str]) -> frozenset[Family]:
-    """Return the families of the formats that are neither Float32 nor raw nor integer."""
+    """Return the families of exponents of the formats, without those that have none: Float32, raw words and
+    integers."""
     families = map(_family, dfs)
     return frozenset(family for family in families if family is not None)
 
 
 def _family(df: str) -> Family | None:
-    """Return the family of exponents of a format, None for Float32, raw words and integers."""
+    """Return the family of exponents of a format, None for Float32, raw words and integers. Fp8_e4m3 is unpacked as
+    family A."""
     if df == "Float32" or is_raw(df):
         return None
     if df == "Fp8_e4m3":

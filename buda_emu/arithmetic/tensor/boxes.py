@@ -14,8 +14,9 @@ Read = Callable[[Box], Array]
 
 
 def take_box(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], box: Box) -> Array:
-    """Return a box of the array that has the elements `index` of dimension `dim` of a source, and 0 where an index is
-    negative. `read` reads a box of the source, of type `dtype`; `box` counts in the new array."""
+    """Return a box of the array that has elements `index` of dimension `dim` of a source, and 0 where an index is
+    negative. `read` reads a box of the source, whose elements have the type `dtype`; `box` counts in the new array. The
+    result may be a view of what `read` gave."""
     part = index[box[dim]]
     inside = part >= 0
     indices = part[inside]
@@ -38,9 +39,10 @@ Groups = list[tuple[tuple[int, ...], tuple[int, ...]]]
 """Dimensions before and after a reshape."""
 
 
-def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
-    """Return groups of neighbouring dimensions of both shapes that hold the same elements, as few at a time as
-    possible, for `reshape_box`. The shapes must have equally many elements."""
+def group_dimensions(old: Sequence[int], new: Sequence[int]) -> Groups:
+    """Return the dimensions of two shapes cut into pairs of neighbouring ones, (old, new), that have equally many
+    elements, each pair as short as possible: `reshape_box` reads one pair at a time. The shapes must have equally many
+    elements."""
     pairs: Groups = []
     first = second = 0
     while first < len(old) or second < len(new):
@@ -59,13 +61,14 @@ def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
     return pairs
 
 
-def reshape_box(read: Read, of: Groups, box: Box) -> Array:
-    """Return a box of a reshaped array, whose dimensions are grouped by `groups` (`of`): for each group the box of the
-    old dimensions that holds the new one is read, and of that the elements of the box are taken."""
+def reshape_box(read: Read, dimension_groups: Groups, box: Box) -> Array:
+    """Return a box of a reshaped array. `read` reads a box of the array before the reshape, `dimension_groups` is what
+    `group_dimensions` gives for the shapes before and after, `box` counts in the new shape. More is read than the box
+    where its elements do not follow each other."""
     old_box: list[slice] = []
     picks: list[Any] = []
     at = 0
-    for old, new in of:
+    for old, new in dimension_groups:
         cover, pick = _pick_group(old, new, box[at : at + len(new)])
         at += len(new)
         old_box += cover
@@ -73,7 +76,7 @@ def reshape_box(read: Read, of: Groups, box: Box) -> Array:
     elements = read(tuple(old_box))
     sizes = [side.stop - side.start for side in old_box]
     flat: list[int] = []
-    for old, _ in of:
+    for old, _ in dimension_groups:
         flat.append(prod(sizes[: len(old)]))
         del sizes[: len(old)]
     elements = elements.reshape(flat)
@@ -83,8 +86,9 @@ def reshape_box(read: Read, of: Groups, box: Box) -> Array:
 
 
 def _pick_group(old: tuple[int, ...], new: tuple[int, ...], part: Box) -> tuple[list[slice], Any]:
-    """Return the box of a group's old dimensions that covers a box of its new ones, and the flat places of the elements
-    of that box in the cover: a slice where they follow each other, else a list."""
+    """Return, for one pair of dimension groups (`old`, `new`), the box of the old dimensions that covers the box `part`
+    of the new ones, and the flat places in that cover of the part's elements: a slice where they follow each other,
+    else an array."""
     strides = [prod(new[number + 1 :]) for number in range(len(new))]
     low = sum(side.start * stride for side, stride in zip(part, strides, strict=True))
     high = sum((side.stop - 1) * stride for side, stride in zip(part, strides, strict=True))
@@ -98,8 +102,8 @@ def _pick_group(old: tuple[int, ...], new: tuple[int, ...], part: Box) -> tuple[
 
 
 def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
-    """Return the smallest box of an array of these sizes whose elements follow each other and hold the flat places
-    `low` to `high`."""
+    """Return the smallest box of an array of these sizes whose elements follow each other in memory and that contains
+    the flat places `low` to `high`, both included."""
     box: list[slice] = []
     for number in range(len(sizes)):
         inner = prod(sizes[number + 1 :])
@@ -113,8 +117,8 @@ def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
     return box
 
 
-def largest(values: Array) -> float:
-    """Return the largest magnitude, NaN if a value is not a number, 0 without values."""
+def largest_magnitude(values: Array) -> float:
+    """Return the largest magnitude of the elements, NaN if one is not a number, 0 for an array without elements."""
     if not values.size:
         return 0.0
     with np.errstate(all="ignore"):

@@ -13,9 +13,9 @@ Array = NDArray[Any]
 
 
 def stack_entries(array: Array, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> Array:
-    """Return read entries with z folded into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5).
-    `row_major`: neighbours in z lie side by side before they lie below each other. Raises HostError where the factors
-    do not divide t or do not suit an untilized queue."""
+    """Return queue entries [w, t, rows, cols] as the host reads them with z folded into columns and rows: [w, t/(h*v),
+    rows*v, cols*h] (LAYOUT 3.5). `row_major`: neighbours in z lie side by side before they lie below each other, else
+    the reverse. Raises HostError where the factors do not divide t or do not suit an untilized queue."""
     w, t, rows, cols = array.shape
     if hstack < 1 or vstack < 1 or t % (hstack * vstack):
         raise HostError(f"hstack {hstack} and vstack {vstack} do not divide t = {t}")
@@ -53,8 +53,8 @@ def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) 
 
 
 def _box_size(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return width and height of the box that the offsets fill. Raises HostError where they leave gaps, or there are
-    none."""
+    """Return width and height of the bounding box of the offsets (x, y). Raises HostError where they leave gaps in it,
+    or there are none."""
     points = set(xy_offsets)
     if not points:
         raise HostError("prestride needs at least one offset")
@@ -73,8 +73,8 @@ def _up_to_32(count: int) -> int:
 
 
 def scatter(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
-    """Return float32 zeros of that shape with the elements of an array at these places, which are ranges or one list of
-    numbers. A reference stays a reference; an array that fills the shape is returned as it is."""
+    """Return float32 zeros of a shape in which the elements of `array` stand at `places`, one range or list of numbers
+    for each dimension. A reference stays a reference; a float32 array that fills the shape is returned as it is."""
     if array.dtype == np.float32 and array.shape == tuple(shape) and all(isinstance(entry, slice) for entry in places):
         return array
     if not isinstance(array, Referenced):

@@ -32,7 +32,7 @@ def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = Fa
     down = rows // height
     across = cols // width
     if megarow:
-        return _padded_runs(array.reshape(w, t, down, across, height * width))
+        return _pad_runs_to_tiles(array.reshape(w, t, down, across, height * width))
     part = array.reshape(w, t, down, height, across, width).swapaxes(3, 4)
     if tile_dim == FULL_TILE:
         return part.copy()
@@ -42,7 +42,8 @@ def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = Fa
 
 
 def untilize(tiles: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = False) -> F32:
-    """Return float32[w, t, R, C, 32, 32] as a new float32[w, t, R * height, C * width], the inverse of `tilize`."""
+    """Return float32[w, t, R, C, 32, 32] as a new float32[w, t, R * height, C * width]: the inverse of `tilize`,
+    without what a tile smaller than 32x32 was filled up with."""
     w, t, down, across = tiles.shape[:4]
     height, width = tile_dim
     if megarow:
@@ -52,8 +53,9 @@ def untilize(tiles: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = 
     return part.copy().reshape(w, t, down * height, across * width)
 
 
-def _padded_runs(runs: F32) -> F32:
-    """Return runs float32[w, t, R, C, n] as tiles whose first n datums are the run."""
+def _pad_runs_to_tiles(runs: F32) -> F32:
+    """Return runs float32[w, t, R, C, n] as tiles float32[w, t, R, C, 32, 32], each with a run in its first n datums
+    and zeros after it."""
     tiles = np.zeros((*runs.shape[:4], TILE_SIDE * TILE_SIDE), np.float32)
     tiles[..., : runs.shape[4]] = runs
     return tiles.reshape(*runs.shape[:4], TILE_SIDE, TILE_SIDE)
@@ -69,8 +71,8 @@ class EntryLayout:
 
     `tilized`: every grid cell has a buffer of tiles with headers. `flat`: every grid cell has a buffer of row-major
     elements. `untilized` (written by an op with `untilize_output`): one buffer with the whole tensor row-major, on a
-    grid of 1x1. `alignment` is 32 bytes, 64 on blackhole. Raises UnsupportedError for a format without elements of
-    whole bytes (Bfp*, Lf8, Fp8_e4m3) that is not tilized, or for an untilized entry on several buffers.
+    grid of 1x1. `alignment`, of tiles, is 32 bytes, 64 on blackhole. Raises UnsupportedError for a format without
+    elements of whole bytes (Bfp*, Lf8, Fp8_e4m3) that is not tilized, or for an untilized entry on several buffers.
     """
 
     format: str
@@ -79,7 +81,7 @@ class EntryLayout:
     alignment: int = 32
 
     def __post_init__(self) -> None:
-        """Refuse a combination of form, format and blocking that does not exist."""
+        """Raise UnsupportedError for a combination of form, format and blocking that does not exist."""
         if self.form == "tilized":
             return
         if FORMATS[self.format].flat_bytes is None:
@@ -96,14 +98,17 @@ class EntryLayout:
 
     @property
     def megarow(self) -> bool:
-        """True where tiles hold runs of the row-major data (LAYOUT 2)."""
+        """True where a tile, or what counts as one, is a run of the row-major data instead of a square part: for raw
+        formats and the flat form (LAYOUT 2)."""
         return self.form == "flat" or is_raw(self.format)
 
 
 def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
-    """Return the tile at each place of each buffer: int64[cells, tiles_per_core] of flat indices into (t, R, C).
+    """Return which tile stands at each place of each buffer of a queue entry: int64[cells, tiles_per_core] of flat
+    indices into (t, R, C).
 
-    Buffers are in row-major order of the grid. Raw formats ignore `ublock_order` (LAYOUT 2 Megarow, 3.1).
+    Buffers are in row-major order of the grid. `raw`, for raw formats: `ublock_order` is ignored (LAYOUT 2 Megarow,
+    3.1).
     """
     (grid_r, grid_c) = blocking.grid_size
     (rows, cols) = blocking.mblock
@@ -118,8 +123,8 @@ def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
 
 
 def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") -> list[Bytes]:
-    """Return float32[t, R, C, 32, 32] as the entry in each buffer: uint8[entry_bytes], buffers row-major over the grid.
-    `rounding` is for block formats."""
+    """Return float32[t, R, C, 32, 32] as the bytes of a queue entry, uint8[entry_bytes] for each buffer, buffers
+    row-major over the grid. `rounding` is for block formats."""
     blocking = layout.blocking
     if layout.form == "tilized":
         flat = tiles.reshape(-1, *tiles.shape[-2:])
@@ -133,9 +138,9 @@ def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") 
 
 
 def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, limit: int) -> Iterator[Bytes]:
-    """Yield the bytes of `pack_entry`, buffers row-major over the grid, in strips of about `limit` elements, for an
-    entry that is too large to be in memory. `read(t, rows, columns)` returns float32[rows, columns]. Not for megarow
-    tiles."""
+    """Yield the bytes that `pack_entry` gives for tilized entries, buffers row-major over the grid, in strips of about
+    `limit` elements, at least one row (column, by `ublock_order`) of ublocks: for an entry that is too large to be in
+    memory. read(t, rows, columns) returns float32[rows, columns] of those ranges of elements. Not for megarow tiles."""
     blocking = layout.blocking
     (grid_r, grid_c) = blocking.grid_size
     (height, width) = blocking.tile_dim
@@ -170,7 +175,8 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, l
 
 
 def _strips(count: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield first and end of each strip of `step` items into which 0 .. count is cut; the last one may be shorter."""
+    """Yield the strips of `step` items into which 0 .. count - 1 is cut, as (first, first of the next); the last one
+    may be shorter."""
     return ((first, min(first + step, count)) for first in range(0, count, step))
 
 
@@ -196,7 +202,7 @@ def unpack_entry(buffers: Sequence[Bytes], layout: EntryLayout) -> F32:
 
 
 def _grid_parts(rows: F32, grid: tuple[int, int]) -> list[F32]:
-    """Return views of [t, rows, cols], one for each grid cell, row by row."""
+    """Return views of the elements [t, rows, cols] that each grid cell has, cells row by row."""
     t, height, width = rows.shape
     cells = rows.reshape(t, grid[0], height // grid[0], grid[1], width // grid[1])
     return [cells[:, r, :, c] for r, c in product(range(grid[0]), range(grid[1]))]

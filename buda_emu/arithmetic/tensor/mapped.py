@@ -33,8 +33,8 @@ _NO_FILES: Final = ("/dev/", "/memfd:", "[")
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Bytes [start, stop) of this process's memory that are those of a file. `shared`: whatever is written to them is
-    written to the file, so that they can be dropped at any time."""
+    """Bytes [start, stop) of this process's memory that are those of the file `path`. `shared`: whatever is written to
+    them is written to the file, so that they can be dropped from memory at any time."""
 
     start: int
     stop: int
@@ -43,14 +43,15 @@ class Mapping:
 
 
 class FileMappings:
-    """The files that are in this process's memory now."""
+    """The files that were mapped into this process's memory when the object was made; none on systems other than
+    Linux."""
 
     def __init__(self) -> None:
-        self._mappings = list(_mappings())
+        self._mappings = list(_read_file_mappings())
         self._starts = [mapping.start for mapping in self._mappings]
 
     def of(self, address: int, size: int) -> Mapping | None:
-        """Return the mapping that holds `size` bytes from the address on; None where there is none."""
+        """Return the mapping that contains all `size` bytes from the address on; None where no file does."""
         place = bisect_right(self._starts, address) - 1
         if place < 0:
             return None
@@ -60,9 +61,9 @@ class FileMappings:
         return mapping
 
 
-def _mappings() -> list[Mapping]:
-    """Return the file mappings of this process in the order of addresses, as the system lists them; none where it does
-    not."""
+def _read_file_mappings() -> list[Mapping]:
+    """Return the file mappings of this process in the order of addresses, as Linux lists them; an empty list on other
+    systems."""
     try:
         lines = _MAPS.read_text(errors="replace").splitlines()
     except OSError:
@@ -86,9 +87,9 @@ def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
 
 
 def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
-    """Return a function that gives the pages of an array in a file back to the system; its contents stay as they are.
-    `shared`: the mapping is shared with the file (`Mapping`), so that pages may be dropped at once; those of others are
-    only paged out."""
+    """Return a function that gives the pages of an array in a file back to the system; the array's contents stay as
+    they are. `shared`: the mapping is shared with the file (`Mapping`), so that pages may be dropped at once; those of
+    a private one are only paged out. Off Linux, and for less than a page, the function does nothing."""
     low, high = np.lib.array_utils.byte_bounds(array)
     page = mmap.PAGESIZE
     start = -(-low // page) * page
@@ -109,8 +110,8 @@ def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], N
 
 
 def pushed_layout(df: str, blocking: Blocking, alignment: int) -> EntryLayout:
-    """Return the layout of tiles whose values become the same bytes again when they are pushed into a queue of that
-    format: that of the format which the packer takes for it."""
+    """Return the layout of packed tiles whose values become the same bytes again when they are pushed into a queue of
+    the format `df`: tilized, in the format that the packer takes for it (Lf8 for Fp8_e4m3, FORMATS 3.6)."""
     return EntryLayout(PACKED_AS.get(df, df), blocking, "tilized", alignment)
 
 
@@ -121,11 +122,12 @@ def packed_tiles(
     check: Callable[[], None] = lambda: None,
     error: Callable[[str], BudaError] = HostError,
 ) -> Referenced:
-    """Return packed tiles (LAYOUT 3.1) as float32 [entries, t, rows, cols] that are unpacked only when they are read.
+    """Return packed tiles (LAYOUT 3.1) as a reference to float32 [entries, t, rows, cols] that are unpacked only when
+    they are read.
 
     `data` are their bytes uint8[size], in which all entries of a core follow each other; raw formats, which hold words
     and no numbers, are not allowed. `check` is called before and after a read and raises if the file behind `data` has
-    changed; `error` builds the error for tiles whose headers do not state their size.
+    changed; a read raises error(message) for tiles whose headers do not state their size.
     """
     blocking = layout.blocking
     order = tile_order(blocking)
@@ -137,7 +139,7 @@ def packed_tiles(
     images = data.reshape(blocking.cells, -1, blocking.tiles_per_core, layout.entry_bytes // blocking.tiles_per_core)
 
     def read(box: Box) -> NDArray[Any]:
-        """Unpack the tiles around the box, and return the box of them."""
+        """Unpack the tiles that the box lies in, and return the elements of the box."""
         check()
         entries, slices, down, across = box
         first = down.start // height

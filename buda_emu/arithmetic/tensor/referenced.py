@@ -19,32 +19,43 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
-from buda_emu.arithmetic.tensor.boxes import Array, Box, Read, groups, largest, reshape_box, take_box
+from buda_emu.arithmetic.tensor.boxes import (
+    Array,
+    Box,
+    Read,
+    group_dimensions,
+    largest_magnitude,
+    reshape_box,
+    take_box,
+)
 
 LARGE: Final = 1 << 20
 """Bytes in the file from which on an array is held by reference."""
 BLOCK: Final = 1 << 22
 """Elements that are read at a time: 16 MiB in float32."""
-Asked = Callable[[int, str], None]
+RoomCheck = Callable[[int, str], None]
 """Is there room for so many bytes, of this? Raises where there is not."""
-_ASKED: Final[ContextVar[Asked | None]] = ContextVar("asked", default=None)
+_ROOM_CHECK: Final[ContextVar[RoomCheck | None]] = ContextVar("room_check", default=None)
 
 
 @contextmanager
-def asking(asked: Asked) -> Generator[None]:
-    """Call `asked` before the whole of a referenced array is read, during the block."""
-    token = _ASKED.set(asked)
+def guard_whole_reads(check_room: RoomCheck) -> Generator[None]:
+    """Call check_room(bytes, origin of the array) before the whole of a referenced array is read into memory, during
+    the block; it raises where there is no room."""
+    token = _ROOM_CHECK.set(check_room)
     try:
         yield
     finally:
-        _ASKED.reset(token)
+        _ROOM_CHECK.reset(token)
 
 
 class Referenced(NDArrayOperatorsMixin):
-    """`shape` and `dtype` as of an array; numbers with a fraction are float32, whatever the file has.
+    """An array of `shape` and `dtype` whose elements are read on demand; numbers with a fraction are float32, whatever
+    the file has.
 
     `key`: equal for arrays that are made of the same memory by the same steps. `origin`: what to call it in messages.
-    `packed`: gives the bytes of the tiles that it is (`mapped.py`); None where it is none, as after any step.
+    `packed`: a function that returns the bytes of the packed tiles that the array is read from (`mapped.py`); None for
+    any other array, and after any step.
     """
 
     __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "packed", "shape")
@@ -84,7 +95,7 @@ class Referenced(NDArrayOperatorsMixin):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of an array with all elements."""
+        """The bytes that the array would take in memory."""
         return self.size * self.dtype.itemsize
 
     @property
@@ -96,9 +107,9 @@ class Referenced(NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        asked = _ASKED.get()
-        if asked is not None:
-            asked(self.nbytes, self.origin)
+        check_room = _ROOM_CHECK.get()
+        if check_room is not None:
+            check_room(self.nbytes, self.origin)
         array = self.read(self.whole)
         if array.base is not None:
             array = np.array(array)  # the memory of a view may belong to somebody else
@@ -121,18 +132,20 @@ class Referenced(NDArrayOperatorsMixin):
                 factor = np.asarray(other)
                 if factor.ndim <= self.ndim and np.broadcast_shapes(self.shape, factor.shape) == self.shape:
                     return self.times(factor)
-        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+        return getattr(ufunc, method)(*map(_without_references, inputs), **options)
 
     def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> Any:
         move = _MOVES.get(function)
         if move is not None and not options.keys() - {"axis", "axes"}:
             return move(*args, **options)
-        return function(*_plain(args), **{name: _plain(option) for name, option in options.items()})
+        return function(
+            *_without_references(args), **{name: _without_references(option) for name, option in options.items()}
+        )
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, tuple):
-            return _pick(self, cast("tuple[Any, ...]", key))
-        return _pick(self, (key,))
+            return _select_part(self, cast("tuple[Any, ...]", key))
+        return _select_part(self, (key,))
 
     # -------------------------------------------------------------------------------------------------------- numbers
     @property
@@ -141,12 +154,13 @@ class Referenced(NDArrayOperatorsMixin):
         return tuple(slice(0, size) for size in self.shape)
 
     def read(self, box: Box) -> Array:
-        """Return the elements of a box, one range for each dimension, not to be written to."""
+        """Return the elements of a box, one range for each dimension. They may be a view of the file, and must not be
+        written to."""
         return self._read(box)
 
     def boxes(self, limit: int = BLOCK) -> Iterator[Box]:
-        """Yield boxes of about `limit` elements at most, whose elements follow each other in the order of the array;
-        together they are all of it."""
+        """Yield boxes of at most `limit` elements in the order of the array, whose elements follow each other in it;
+        together they are all of the array."""
         axis = next((number for number, size in enumerate(self.shape) if size > 1), 0)
         for number in range(axis, self.ndim):  # as many dimensions one by one as it takes
             inner = prod(self.shape[number + 1 :])
@@ -163,7 +177,8 @@ class Referenced(NDArrayOperatorsMixin):
                 yield (*fixed, part, *self.whole[number + 1 :])
 
     def blocks(self) -> Iterator[Array]:
-        """Yield all elements in order, a box at a time; then give their pages back to the system."""
+        """Yield all elements in order, as arrays of one box each (`boxes`), and give the pages that were read back to
+        the system when the caller has enough."""
         try:
             for box in self.boxes():
                 yield self.read(box)
@@ -171,22 +186,24 @@ class Referenced(NDArrayOperatorsMixin):
             self.give_back()
 
     def give_back(self) -> None:
-        """Give the pages that were read back to the system."""
+        """Give the pages of the file that were read back to the system; they are read from the file again when they are
+        next used."""
         self._give_back()
 
     def bound(self) -> float:
-        """Return an upper limit of all magnitudes, from the largest in the file; NaN where an element is not a
-        number."""
+        """Return an upper limit of all magnitudes, from the largest in the file and the steps since; NaN where an
+        element is not a number, infinity where no limit is known. It may read the file once."""
         return self._bound()
 
     def is_within(self, limit: float) -> bool:
-        """Return whether all elements are numbers no further from 0 than `limit`."""
+        """Return whether all elements are numbers no further from 0 than `limit`. All of them are read where `bound`
+        does not tell."""
         if self.bound() <= limit:
             return True
         return all(bool((np.abs(block) <= limit).all()) for block in self.blocks())
 
     def has_nan(self) -> bool:
-        """Return whether an element is not a number."""
+        """Return whether an element is not a number, by reading all of them."""
         return any(bool(np.isnan(block).any()) for block in self.blocks())
 
     # ---------------------------------------------------------------------------------------------------------- steps
@@ -198,8 +215,8 @@ class Referenced(NDArrayOperatorsMixin):
         dtype: DTypeLike | None = None,
         bound: Callable[[], float] | None = None,
     ) -> "Referenced":
-        """Return the array after one more step that reads by `read`. `name` tells the step from others in the key;
-        `dtype` and `bound` stay where they are None."""
+        """Return the array after one more step, which has this shape and reads its boxes by `read`. `name` tells the
+        step from others in the key; None for `dtype` or `bound` keeps this array's."""
         if dtype is None:
             dtype = self.dtype
         return Referenced(
@@ -213,7 +230,7 @@ class Referenced(NDArrayOperatorsMixin):
         )
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Referenced":  # noqa: ARG002 - numpy's word
-        """Return the array with another element type."""
+        """Return the array with another element type, by reference; the array itself where the type is the same."""
         element_type = np.dtype(dtype)
         if element_type == self.dtype:
             return self
@@ -222,7 +239,7 @@ class Referenced(NDArrayOperatorsMixin):
         )
 
     def transpose(self, *axes: Any) -> "Referenced":
-        """Return the array with its dimensions in another order."""
+        """Return the array with its dimensions in the order `axes`, reversed without them, by reference."""
         order = axes
         if len(axes) == 1 and not isinstance(axes[0], int):
             order = axes[0]
@@ -231,7 +248,7 @@ class Referenced(NDArrayOperatorsMixin):
             return self
 
         def read(box: Box) -> Array:
-            """Read the box with its dimensions in the old order, and reorder the elements."""
+            """Read the box with its dimensions in the order before the transposition, and reorder the elements."""
             old_box = [slice(0, 0)] * self.ndim
             for place, axis in enumerate(perm):
                 old_box[axis] = box[place]
@@ -240,7 +257,8 @@ class Referenced(NDArrayOperatorsMixin):
         return self._step(("transpose", perm), [self.shape[axis] for axis in perm], read)
 
     def reshape(self, *shape: Any) -> "Referenced":
-        """Return the same elements in order, in another shape. Raises ValueError where their number differs."""
+        """Return the same elements in the same order in another shape, by reference; -1 is the size that makes up their
+        number. Raises ValueError where the number differs."""
         lengths = shape
         if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)):
             lengths = shape[0]
@@ -251,12 +269,12 @@ class Referenced(NDArrayOperatorsMixin):
             raise ValueError(f"{self.size} elements of {self.origin} do not have the shape {sizes}")
         if tuple(sizes) == self.shape:
             return self
-        parts = groups(self.shape, sizes)
+        parts = group_dimensions(self.shape, sizes)
         return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshape_box(self.read, parts, box))
 
     def take_at(self, dim: int, index: Any) -> "Referenced":
-        """Select elements of one dimension by number, 0 where a number is negative: for slices, padding, other
-        places."""
+        """Return the array with the elements `index` (numbers) of dimension `dim`, and 0 where a number is negative, by
+        reference: for slices, padding, and elements moved to other places."""
         index = np.ascontiguousarray(index, np.int64)
         if index.size == self.shape[dim] and index.tolist() == list(range(index.size)):
             return self
@@ -266,7 +284,8 @@ class Referenced(NDArrayOperatorsMixin):
         )
 
     def times(self, factor: Array) -> "Referenced":
-        """Return the product with an array that is repeated along the dimensions where it has one element."""
+        """Return the product with `factor`, by reference. The factor has no more dimensions than the array, and is
+        repeated along those where it has one element."""
         factor = factor.reshape((1,) * (self.ndim - factor.ndim) + factor.shape)
         dtype = np.result_type(self.dtype, factor.dtype)
         largest_factor = 0.0
@@ -282,8 +301,8 @@ class Referenced(NDArrayOperatorsMixin):
         return self._step(name, self.shape, read, dtype, lambda: self.bound() * largest_factor)
 
     def each(self, name: Hashable, function: Callable[[Array], Array], limit: float) -> "Referenced":
-        """Return the array with a function applied to each element, whose results are no further from 0 than `limit`.
-        `name` tells the function from others in the key."""
+        """Return the array with a function applied to each element, by reference. Its results are of the same type and
+        no further from 0 than `limit`; `name` tells the function from others in the key."""
         return self._step(name, self.shape, lambda box: function(self.read(box)), None, lambda: limit)
 
 
@@ -295,15 +314,15 @@ def reference_to(
     *,
     bfloat16: bool = False,
 ) -> Referenced:
-    """Return an array by reference to memory. Where the memory is a file's, `check` raises if the file is not what it
-    was: it is called before and after a box is read, which is then a copy. `bfloat16`: the elements are uint16, the
-    upper halves of float32."""
+    """Return an array by reference to its memory. Where the memory is a file's, `check` raises if the file is not what
+    it was: it is called before and after a box is read, which is then a copy, and `give_back` returns the pages that
+    were read to the system. `bfloat16`: the elements are uint16, the upper halves of float32."""
     dtype = array.dtype.newbyteorder("=")
     if bfloat16 or array.dtype.kind == "f":
         dtype = np.dtype(np.float32)
 
     def values(box: Box) -> Array:
-        """Return the elements of a box as numbers of `dtype`."""
+        """Return the elements of a box as numbers of the reference's type."""
         part = array[box]
         if bfloat16:
             return (part.astype(np.uint32) << 16).view(np.float32)
@@ -311,7 +330,7 @@ def reference_to(
             return part.astype(dtype, copy=check is not None)
 
     def read(box: Box) -> Array:
-        """Return a box, with a check of the file before and after."""
+        """Return the elements of a box, with a check of the file before and after."""
         if check is None:
             return values(box)
         check()
@@ -322,11 +341,11 @@ def reference_to(
     bounds: list[float] = []  # one, once it is asked for
 
     def bound() -> float:
-        """Return the largest magnitude of all elements, computed once."""
+        """Return the largest magnitude of all elements, NaN if one is not a number; computed once."""
         if not bounds:
             if check is not None:
                 check()
-            magnitudes = (largest(values(box) if bfloat16 else array[box]) for box in reference.boxes())
+            magnitudes = (largest_magnitude(values(box) if bfloat16 else array[box]) for box in reference.boxes())
             limit = max(magnitudes, key=lambda value: (np.isnan(value), value), default=0.0)
             if check is not None:
                 check()
@@ -348,14 +367,15 @@ def reference_to(
 
 
 def concatenate(arrays: Sequence[Any], axis: int = 0) -> Referenced:
-    """Return arrays side by side along a dimension; at least one of them is a reference."""
+    """Return arrays side by side along a dimension, by reference. At least one of them is a reference (else
+    StopIteration is raised); the result is named after the first one."""
     first = next(array for array in arrays if isinstance(array, Referenced))
     dim = axis % first.ndim
     parts = [as_array(array) for array in arrays]
     starts = list(accumulate((part.shape[dim] for part in parts), initial=0))
 
     def read(box: Box) -> Array:
-        """Join the parts of the box from the arrays that it touches."""
+        """Join the parts of the box from the arrays that it lies in."""
         pieces: list[Array] = []
         for part, start in zip(parts, starts, strict=False):
             low = max(box[dim].start, start)
@@ -390,7 +410,8 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> Referenced:
 
 
 def _key_of(part: Any) -> Hashable:
-    """Return the key of a reference, or the contents of an array."""
+    """Return what makes a reference or an array equal to others: the key of a reference, type, shape and bytes of an
+    array."""
     if isinstance(part, Referenced):
         return part.key
     return part.dtype.str, part.shape, part.tobytes()
@@ -400,7 +421,7 @@ def _bound_of(part: Any) -> float:
     """Return an upper limit of all magnitudes of a reference or an array."""
     if isinstance(part, Referenced):
         return part.bound()
-    return largest(part)
+    return largest_magnitude(part)
 
 
 def as_array(values: Any) -> Any:
@@ -410,31 +431,32 @@ def as_array(values: Any) -> Any:
     return np.asarray(values)
 
 
-def _plain(argument: Any) -> Any:
-    """Return an argument with arrays in place of references, also inside of lists."""
+def _without_references(argument: Any) -> Any:
+    """Return an argument of a numpy function with arrays, read as a whole, in place of references, also inside of lists
+    and tuples, which become lists."""
     if isinstance(argument, Referenced):
         return np.asarray(argument)
     if isinstance(argument, (list, tuple)):
-        return [_plain(part) for part in cast("Sequence[Any]", argument)]
+        return [_without_references(part) for part in cast("Sequence[Any]", argument)]
     return argument
 
 
-def _transpose(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
-    """Return the array with its dimensions in the order `axes`, by default reversed; it stands in for
-    `np.transpose`."""
+def _numpy_transpose(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
+    """Return the array with its dimensions in the order `axes`, by default reversed: `np.transpose` for references."""
     return array.transpose(*(axes or ()))
 
 
 _MOVES: Final[dict[Any, Callable[..., Any]]] = {
-    np.transpose: _transpose,
+    np.transpose: _numpy_transpose,
     np.reshape: Referenced.reshape,
     np.concatenate: concatenate,
 }
 
 
-def _pick(array: Referenced, key: tuple[Any, ...]) -> Any:
-    """Return the part of an array that an index `key` selects, by reference where it is made of ranges, numbers, new
-    dimensions and one list of numbers; with anything else the whole array is read."""
+def _select_part(array: Referenced, key: tuple[Any, ...]) -> Any:
+    """Return the part of an array that an index, as a tuple, selects: by reference where it is made of ranges, numbers,
+    new dimensions and one vector of numbers (`_is_readable_by_parts`), else as an array, for which the whole is
+    read."""
     parts = list(key)
     if not _is_readable_by_parts(parts):
         return np.asarray(array)[key]
@@ -456,14 +478,15 @@ def _pick(array: Referenced, key: tuple[Any, ...]) -> Any:
 
 
 def _is_readable_by_parts(parts: Sequence[Any]) -> bool:
-    """Return whether an index has no list of numbers, or one and no single number."""
+    """Return whether an index selects along one dimension at a time: it has ranges and single numbers only, or one
+    vector of integers and no single number, with which numpy would combine it."""
     lists = [part for part in parts if not isinstance(part, (int, np.integer, slice, type(None), type(...)))]
     if not lists:
         return True
     has_number = any(isinstance(part, (int, np.integer)) for part in parts)
-    return len(lists) == 1 and _is_list(lists[0]) and not has_number
+    return len(lists) == 1 and _is_integer_vector(lists[0]) and not has_number
 
 
-def _is_list(part: Any) -> bool:
+def _is_integer_vector(part: Any) -> bool:
     """Return whether a part of an index is a vector of integers."""
     return isinstance(part, np.ndarray) and part.ndim == 1 and cast("Array", part).dtype.kind in "iu"

@@ -41,10 +41,10 @@ class TileMap:
 
     @staticmethod
     def identity(shape: Shape) -> "TileMap":
-        """Return the map of an empty TM list for a tensor of this shape. Raises TmError where it is empty or too
-        large."""
+        """Return the map that leaves every tile of a tensor of this shape in its place: of an empty TM list. Raises
+        TmError where the shape is empty or too large."""
         t, rows, cols = require_tiles(shape, MAX_MAPPED)
-        return TileMap(shape, shape, _frozen(np.arange(t * rows * cols, dtype=np.int32)))
+        return TileMap(shape, shape, _freeze(np.arange(t * rows * cols, dtype=np.int32)))
 
     @property
     def is_identity(self) -> bool:
@@ -63,20 +63,20 @@ class TileMap:
         return self._with_index(np.tile(self._index_in_rows(), repeats))
 
     def hslice(self, n: int) -> "TileMap":
-        """Cut the columns into `n` pieces that follow each other in t."""
+        """Cut the columns into `n` equal pieces that follow each other in t: [t, R, C] becomes [t * n, R, C / n]."""
         t, rows, cols = self.shape
         _check(n >= 1 and cols % n == 0, f"hslice {n}: does not divide the {cols} tile columns")
         pieces = self._index_in_rows().reshape(t, rows, n, cols // n)
         return self._with_index(pieces.transpose(0, 2, 1, 3).reshape(t * n, rows, cols // n))
 
     def vslice(self, n: int) -> "TileMap":
-        """Cut the rows into `n` pieces that follow each other in t."""
+        """Cut the rows into `n` equal pieces that follow each other in t: [t, R, C] becomes [t * n, R / n, C]."""
         t, rows, cols = self.shape
         _check(n >= 1 and rows % n == 0, f"vslice {n}: does not divide the {rows} tile rows")
         return self._with_index(self._index_in_rows().reshape(t * n, rows // n, cols))
 
     def hstack(self, n: int) -> "TileMap":
-        """Lay `n` neighbours in t side by side; 0 means all of them."""
+        """Lay groups of `n` neighbours in t side by side, 0 for all of t: [t, R, C] becomes [t / n, R, C * n]."""
         t, rows, cols = self.shape
         n = n or t
         _check(n >= 1 and t % n == 0, f"hstack {n}: does not divide t = {t}")
@@ -84,7 +84,7 @@ class TileMap:
         return self._with_index(pieces.transpose(0, 2, 1, 3).reshape(t // n, rows, n * cols))
 
     def vstack(self, n: int) -> "TileMap":
-        """Lay `n` neighbours in t below each other."""
+        """Lay groups of `n` neighbours in t below each other: [t, R, C] becomes [t / n, R * n, C]."""
         t, rows, cols = self.shape
         _check(n >= 1 and t % n == 0, f"vstack {n}: does not divide t = {t}")
         return self._with_index(self._index_in_rows().reshape(t // n, n * rows, cols))
@@ -109,7 +109,8 @@ class TileMap:
 
     def apply(self, tiles: Tiles) -> Tiles:
         """Return the tensor after the TMs, as a new array: float32[w, t, R, C, 32, 32] of the source shape to the same
-        of `shape`. This is the numpy reference."""
+        of `shape`. This is the definition in numpy that kernels are compared with. Raises TmError for tiles of another
+        shape."""
         w, *source, height, width = tiles.shape
         _check(tuple(source) == self.source_shape, f"the map is for {self.source_shape} tiles, not {tuple(source)}")
         flat = tiles.reshape(w, int(np.prod(self.source_shape)), height, width)
@@ -118,29 +119,29 @@ class TileMap:
         return result.reshape(w, *self.shape, height, width)
 
     def _index_in_rows(self) -> Index:
-        """Return the index as [t, rows, columns]."""
+        """Return a view of the index as [t, rows, columns]."""
         return self.index.reshape(self.shape)
 
     def _with_index(self, index: Index, pad_value: float | None = None) -> "TileMap":
-        """Return the map of the same source whose tiles are `index`, [t, rows, columns] of source tiles; the pad value
-        stays where none is given."""
+        """Return the map of the same source whose tiles are `index`, [t, rows, columns] of flat source tiles; None
+        keeps the pad value."""
         t, rows, cols = index.shape
         if pad_value is None:
             pad_value = self.pad_value
-        return TileMap(self.source_shape, (t, rows, cols), _frozen(index.reshape(-1)), pad_value)
+        return TileMap(self.source_shape, (t, rows, cols), _freeze(index.reshape(-1)), pad_value)
 
 
 def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
     """Copy row 0 ("r"), column 0 ("c") or element (0, 0) ("rc") over each tile of float32[..., 32, 32] (OPS 7).
 
-    Returns a read-only view of that shape. Raises TmError for z, which the reference cannot do either, and other words.
+    Returns a read-only view of that shape. Raises TmError for any other mode; the reference has no mode z either.
     """
     sources = {"r": tiles[..., :1, :], "c": tiles[..., :, :1], "rc": tiles[..., :1, :1]}
     _check(mode in sources, f"tile_broadcast {mode!r}: only r, c and rc are possible")
     return np.broadcast_to(sources[mode], tiles.shape)
 
 
-def _frozen(index: Index) -> Index:
+def _freeze(index: Index) -> Index:
     """Return the index as a contiguous int32 array that cannot be written to."""
     index = np.ascontiguousarray(index, dtype=np.int32)
     index.flags.writeable = False
@@ -148,7 +149,8 @@ def _frozen(index: Index) -> Index:
 
 
 def require_tiles(shape: Shape, limit: int = MAX_TILES) -> Shape:
-    """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than `limit` tiles."""
+    """Return the shape itself, (t, R, C) in tiles, if a tensor of it can exist. Raises TmError when it is empty or has
+    more than `limit` tiles."""
     t, rows, cols = shape
     holds = min(shape) >= 1 and t * rows * cols <= limit
     _check(holds, f"a tensor of {t} x {rows} x {cols} tiles cannot be held: at least 1 and at most {limit:,}")

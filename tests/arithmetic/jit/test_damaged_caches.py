@@ -136,5 +136,5 @@ def test_a_folder_of_somebody_else_is_not_used(caches: SimpleNamespace) -> None:
     """Whole as its files are."""
     os.chown(caches.kernel.parent, 12345, 12345)
     assert disk_cache.read(str(caches.kernel)) is None
-    assert disk_cache.place(triple, "any") is None
+    assert disk_cache.machine_code_file(triple, "any") is None
     assert jit.kernel(triple)(np.float32(1)) == 3

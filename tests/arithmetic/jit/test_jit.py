@@ -193,9 +193,9 @@ def test_processes_that_need_the_same_compile_it_once(tmp_path: Path, child_envi
 def test_a_process_that_waits_in_vain_compiles_it_itself(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
     monkeypatch.setattr(disk_cache, "_LONGEST_WAIT", 0.05)
-    place = disk_cache.place(double, "somewhere")
+    place = disk_cache.machine_code_file(double, "somewhere")
     assert place is not None
-    monkeypatch.setattr(disk_cache, "place", lambda *_: place)
+    monkeypatch.setattr(disk_cache, "machine_code_file", lambda *_: place)
     with Path(f"{place}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert compiled_by(call_double) == 1
@@ -204,7 +204,7 @@ def test_a_process_that_waits_in_vain_compiles_it_itself(caches: Path, monkeypat
 
 def test_the_file_that_processes_wait_at_is_its_owners_alone(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    with disk_cache.alone(str(tmp_path / "code")):
+    with disk_cache.compilation_lock(str(tmp_path / "code")):
         assert (tmp_path / "code.lock").stat().st_mode & 0o777 == 0o600
 
 

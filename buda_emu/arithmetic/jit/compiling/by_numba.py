@@ -45,16 +45,17 @@ _ALIGNMENT: Final = 16  # bytes: a smaller one might not suit vectors of 128 bit
 
 
 def emit_runtime(module: Any) -> None:
-    """Emit the functions of numba's runtime; unused ones are left out in the end."""
+    """Emit into an LLVM module the functions of numba's runtime that the code of kernels calls; those without a caller
+    are dropped when the module is linked."""
     _emit_memory(module)
-    _define(module, "numba_attempt_nocopy_reshape", ir.FunctionType(_WORD, _RESHAPE), _reshape)
+    _define_function(module, "numba_attempt_nocopy_reshape", ir.FunctionType(_WORD, _RESHAPE), _emit_reshape)
 
 
 def _emit_memory(module: Any) -> None:
-    """Emit the memory functions of numba's runtime (nrt.cpp) on the C library.
+    """Emit into an LLVM module the memory functions of numba's runtime (nrt.cpp), on malloc and free of the C library.
 
-    A block begins with numba's MemInfo, whose count of references the code of numba keeps: that of one owner when it is
-    made. When the count drops to none the block is freed.
+    A block begins with numba's MemInfo, whose count of references numba's code keeps: a new block has one owner. When
+    the count drops to 0 the block is freed.
     """
     void = ir.VoidType()
     info = ir.LiteralStructType([_SIZE, _POINTER, _POINTER, _POINTER, _SIZE])
@@ -62,8 +63,8 @@ def _emit_memory(module: Any) -> None:
     free = cgutils.get_or_insert_function(module, ir.FunctionType(void, [_POINTER]), "free")
 
     def allocate(builder: Builder, size: Value, alignment: Value) -> Value:
-        """Emit a block for `size` bytes at a multiple of `alignment`, with a MemInfo of one owner in front; the address
-        of that is the result."""
+        """Emit the allocation of a block: a MemInfo of one owner, then `size` bytes at a multiple of `alignment`. The
+        value is the address of the MemInfo; the emitted function returns a null pointer where there is no memory."""
         before = builder.add(_SIZE(_INFO_BYTES), alignment)
         total = builder.add(size, before)
         with builder.if_then(builder.icmp_unsigned("<", total, size), likely=False):
@@ -78,34 +79,37 @@ def _emit_memory(module: Any) -> None:
             builder.store(value, builder.gep(held, [_WORD(0), _WORD(number)]))
         return block
 
-    def allocate_for_vectors(builder: Builder, size: Value, alignment: Value) -> Value:
-        """Emit the allocation with an alignment of 32 bits."""
+    def allocate_aligned(builder: Builder, size: Value, alignment: Value) -> Value:
+        """Emit the allocation of a block for an alignment that the caller passes, a 32-bit number of bytes."""
         return allocate(builder, size, builder.zext(alignment, _SIZE))
 
     def allocate_block(builder: Builder, size: Value) -> Value:
-        """Emit the allocation with the usual alignment."""
+        """Emit the allocation of a block with the alignment that suits any vector of 128 bits."""
         return allocate(builder, size, _SIZE(_ALIGNMENT))
 
-    _define(module, "NRT_MemInfo_alloc", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
-    _define(module, "NRT_MemInfo_alloc_safe", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
-    _define(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_for_vectors)
-    _define(module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_for_vectors)
+    _define_function(module, "NRT_MemInfo_alloc", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
+    _define_function(module, "NRT_MemInfo_alloc_safe", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
+    _define_function(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned)
+    _define_function(
+        module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned
+    )
 
     def allocate_bytes(builder: Builder, size: Value) -> Value:
-        """Emit the allocation of bytes without a MemInfo."""
+        """Emit the allocation of bytes without a MemInfo in front."""
         return builder.call(malloc, [size])
 
     def release(builder: Builder, block: Value) -> None:
-        """Emit the release of a block."""
+        """Emit the release of a block, or of bytes without a MemInfo."""
         builder.call(free, [block])
 
-    _define(module, "NRT_Allocate", ir.FunctionType(_POINTER, [_SIZE]), allocate_bytes)
-    _define(module, "NRT_Free", ir.FunctionType(void, [_POINTER]), release)
-    _define(module, "NRT_MemInfo_call_dtor", ir.FunctionType(void, [_POINTER]), release)
+    _define_function(module, "NRT_Allocate", ir.FunctionType(_POINTER, [_SIZE]), allocate_bytes)
+    _define_function(module, "NRT_Free", ir.FunctionType(void, [_POINTER]), release)
+    _define_function(module, "NRT_MemInfo_call_dtor", ir.FunctionType(void, [_POINTER]), release)
 
 
-def _reshape(builder: Builder, *arguments: Value) -> Value:
-    """Emit the strides of the new shape, in bytes. The old array is contiguous: numba refuses any other."""
+def _emit_reshape(builder: Builder, *arguments: Value) -> Value:
+    """Emit the body of numba's function for a reshape without a copy: it stores the strides, in bytes, of the new shape
+    in C order, and returns 1, which stands for success. The old array is contiguous: numba refuses any other."""
     count, shape, strides, item_bytes = arguments[3:7]
     stride = cgutils.alloca_once_value(builder, item_bytes)
     with cgutils.for_range(builder, count) as loop:
@@ -116,8 +120,9 @@ def _reshape(builder: Builder, *arguments: Value) -> Value:
     return _WORD(1)
 
 
-def _define(module: Any, name: str, kind: Any, emit: Callable[..., Value | None]) -> None:
-    """Define the function `name` of type `kind` in the module; `emit` makes its body and returns its result."""
+def _define_function(module: Any, name: str, kind: Any, emit: Callable[..., Value | None]) -> None:
+    """Define the function `name` of the LLVM type `kind` in the module. emit(builder, *parameters) makes its body and
+    returns its result, None for a function without one."""
     function = ir.Function(module, kind, name)
     builder: Builder = ir.IRBuilder(function.append_basic_block())
     result = emit(builder, *function.args)
@@ -150,10 +155,12 @@ expressions on whole arrays, of which numba makes loops: to look for them takes 
 @global_compiler_lock
 @no_collections()  # numba makes very many objects that live as long as the process
 def machine_code(kernel: Helper, arguments: Iterable[Any]) -> bytes:
-    """Compile a kernel for arguments of these kinds, and return machine code for `loading.load`."""
+    """Compile a kernel for arguments of the same kinds as these, and return machine code for `loading.load`: the length
+    of the entry point's name, 4 bytes little-endian, the name, and an object file. Raises numba's errors for a function
+    that cannot be compiled, and InternalError for one that needs more of numba's runtime than there is."""
     for room in INTRINSICS:
         import_module(room)
-    dispatcher = _dispatcher(kernel)
+    dispatcher = _dispatcher_of(kernel)
     kinds = tuple(map(numba.typeof, arguments))
     dispatcher.compile(kinds)
     compiled = dispatcher.overloads[kinds]
@@ -163,12 +170,17 @@ def machine_code(kernel: Helper, arguments: Iterable[Any]) -> bytes:
     module = library.create_ir_module(symbol)
     emit_entry_point(context, module, symbol, compiled.fndesc, shares=kernel.shares)
     emit_runtime(module)
-    return len(symbol).to_bytes(4, "little") + symbol.encode() + _object(context.codegen(), module, compiled, symbol)
+    return (
+        len(symbol).to_bytes(4, "little")
+        + symbol.encode()
+        + _link_object_file(context.codegen(), module, compiled, symbol)
+    )
 
 
-def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
-    """Return the object file of the entry point `symbol` with its kernel, `compiled`, linked in. Raises InternalError
-    where it still needs functions of numba's runtime."""
+def _link_object_file(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
+    """Link the entry point `symbol`, in `module`, with its kernel, `compiled`, and return the object file. All names
+    but the entry point's become internal. Raises InternalError where the code still needs functions of numba's
+    runtime."""
     linked = llvm.parse_assembly(str(module))
     linked.link_in(compiled.library._get_module_for_linking(), preserve=True)
     for global_value in (*linked.functions, *linked.global_variables):
@@ -187,8 +199,8 @@ def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
     return codegen._tm.emit_object(linked)
 
 
-def _dispatcher(function: Helper) -> Any:
-    """Return numba's dispatcher of a function, made at the first call."""
+def _dispatcher_of(function: Helper) -> Any:
+    """Return numba's dispatcher of a kernel or helper, which compiles it; it is made once and kept in the object."""
     if function.dispatcher is None:
         njit: Any = numba.njit
         compiled = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler)
@@ -198,26 +210,27 @@ def _dispatcher(function: Helper) -> Any:
 
 
 def _resolve_call(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -> Any:
-    """Call a template with the general types of arguments: numba would compile a function again for a constant True or
-    0."""
+    """Call numba's `call_template` with the types of the arguments, a constant's replaced by the general one: for a
+    constant True or 0 numba would compile a function once more."""
     return call_template(tuple(map(types.unliteral, kinds)), kws)
 
 
 @typeof_impl.register(Helper)
 def _typeof_helper(value: Helper, _context: Any) -> Any:
-    """Tell numba the type of a helper that a kernel refers to."""
-    return types.Dispatcher(_dispatcher(value))
+    """Return numba's type of a helper or kernel that a kernel refers to; numba calls it when it meets one."""
+    return types.Dispatcher(_dispatcher_of(value))
 
 
 # ---------------------------------------------------------------------------------------------- numba, but for its end
 class _Library(JITCodeLibrary):
-    """The optimised code of one function, for others to link: numba would make machine code of each by itself, too."""
+    """The optimised LLVM code of one function, for its callers to link. numba would make machine code of each function
+    by itself, too."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Optimise defined functions only, which numba does for declared ones, too: to begin with one takes longer than
-        most passes.
+        """Optimise the functions that the module defines. numba does so for declared ones, too, and to begin with one
+        takes longer than most passes.
 
-        Nor does the code of intrinsics need these passes before it is optimised with the rest.
+        The code of intrinsics, which is internal, is left out as well: it is optimised with the rest later.
         """
         codegen: Any = self._codegen
         ll_module.data_layout = codegen._data_layout
@@ -235,10 +248,12 @@ class _Library(JITCodeLibrary):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
+    """The step that makes LLVM code of a typed function, in place of numba's `NativeLowering`."""
+
     _name = "buda_emu_lowering"
 
     def run_pass(self, state: Any) -> Literal[True]:
-        """Lower a function without machine code of its own, and make it known to its callers."""
+        """Lower a function to LLVM code without making machine code of it, and make it known to its callers."""
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         done = super().run_pass(state)
@@ -249,52 +264,60 @@ class _Lowering(NativeLowering):
 
 
 class _NoLifetimes(FunctionPass):
-    """A base of numba's steps that leaves out the analysis of where variables live: only generators need it."""
+    """A base of steps that replace numba's and leave out its analysis of where variables live, which only generators
+    need."""
 
     def run_pass(self, state: Any) -> Any:
-        """Change the function, and analyse lifetimes for generators only."""
+        """Rewrite the function; a generator goes through numba's own step instead, with its analysis."""
         if state.func_ir.is_generator:
             return super().run_pass(state)  # pyright: ignore[reportAbstractUsage]
         state.func_ir = self.rewrite(state.func_ir)
         return True
 
     def rewrite(self, function: Any) -> Any:
-        """Return the function as the step changes it."""
+        """Return numba's intermediate form of the function as the step changes it."""
         raise NotImplementedError
 
 
-def _with_definitions(function: Any) -> Any:
-    """Return the function with its definitions of variables built again."""
+def _rebuild_definitions(function: Any) -> Any:
+    """Return the function itself, after numba's table of where each variable is defined was made anew from its
+    blocks."""
     function._definitions = build_definitions(function.blocks)
     return function
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Processing(_NoLifetimes, untyped_passes.IRProcessing):
+    """numba's first step on its intermediate form, without lifetimes."""
+
     _name = "buda_emu_processing"
 
     def rewrite(self, function: Any) -> Any:
-        """Return the function with a control flow in the form that later steps expect."""
+        """Return the function with its control flow in numba's canonical form, which later steps expect."""
         function.blocks = canonicalize_cfg(function.blocks)
         return function
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _SingleAssignments(_NoLifetimes, untyped_passes.ReconstructSSA):
+    """numba's step to static single assignment, without lifetimes."""
+
     _name = "buda_emu_single_assignments"
 
     def rewrite(self, function: Any) -> Any:
         """Return the function with each variable assigned once."""
-        return _with_definitions(reconstruct_ssa(function))
+        return _rebuild_definitions(reconstruct_ssa(function))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _NoPhis(_NoLifetimes, PreLowerStripPhis):
+    """numba's step that removes phi nodes before code is made, without lifetimes."""
+
     _name = "buda_emu_no_phis"
 
     def rewrite(self, function: Any) -> Any:
         """Return the function with assignments in place of phi nodes."""
-        return _with_definitions(self._strip_phi_nodes(function))
+        return _rebuild_definitions(self._strip_phi_nodes(function))
 
 
 _OWN: Final = {
@@ -307,12 +330,13 @@ _OWN: Final = {
 
 
 class _Passes(PassManager):
-    """Numba's steps, run one after the other, without a record of the arguments of each."""
+    """Runs numba's steps one after the other, and, other than numba's class, keeps no record of the arguments of
+    each."""
 
     def _runPass(  # noqa: N802 # pyright: ignore[reportIncompatibleVariableOverride]
         self, _index: int, pss: Any, internal_state: Any
     ) -> None:
-        """Run one step."""
+        """Run one step, `pss`, on the state of a compilation, and let it set up and clean up."""
         pss.analysis = self._analysis
         pss.run_initialization(internal_state)
         pss.run_pass(internal_state)
@@ -320,41 +344,43 @@ class _Passes(PassManager):
 
 
 class _Types(Context):
-    """Numba's typing context without the rules of operators on whole arrays, which it would try for numbers, too."""
+    """numba's typing context without the rules by which operators work on whole arrays: numba would try these for
+    numbers, too, and kernels have no such expressions."""
 
     def __init__(self, context: Context) -> None:  # pyright: ignore[reportMissingSuperCall]
         self.__dict__ = context.__dict__  # what either learns, both know
 
     def _lookup_global(self, gv: Any) -> Any:
-        """Return numba's type of a global, without rules for whole arrays."""
-        return _without_arrays(super()._lookup_global(gv))
+        """Return numba's type of a global object, an operator's without its rules for whole arrays."""
+        return _without_array_rules(super()._lookup_global(gv))
 
 
 _own_types: Final = cache(_Types)
 
 
 @cache
-def _without_arrays(kind: Any) -> Any:
-    """Return a function type without the rules of operators on whole arrays."""
+def _without_array_rules(kind: Any) -> Any:
+    """Return numba's type of a function with its rules for operators on whole arrays replaced by one that refuses
+    arrays; any other type, or a function without such rules, as it is."""
     if type(kind) is not types.Function:
         return kind
     templates: list[Any] = list(kind.templates)
     for number, rule in enumerate(templates):
         if issubclass(rule, NumpyRulesArrayOperator):
-            templates[number] = _refusal(kind.typing_key)
+            templates[number] = _make_refusing_rule(kind.typing_key)
     if templates != list(kind.templates):
         return types.Function(templates)
     return kind
 
 
-def _refusal(operation: Any) -> type[AbstractTemplate]:
-    """Return a rule for an operator that raises InternalError for whole arrays in a kernel."""
+def _make_refusing_rule(operation: Any) -> type[AbstractTemplate]:
+    """Return a typing rule for an operator that raises InternalError where an operand is a whole array."""
 
     class Refusal(AbstractTemplate):
         key = operation
 
         def generic(self, args: Any, _kws: Any) -> None:
-            """Raise InternalError for arrays; no rule for other operands."""
+            """Raise InternalError for arrays; return None, which means no match, for other operands."""
             if any(isinstance(kind, types.Array) for kind in args):
                 operands = ", ".join(map(str, args))
                 raise InternalError(
@@ -365,13 +391,16 @@ def _refusal(operation: Any) -> type[AbstractTemplate]:
 
 
 class _Compiler(CompilerBase):
+    """numba's compiler with this module's typing context and steps."""
+
     def __init__(self, typingctx: Any, *others: Any) -> None:
         super().__init__(typingctx, *others)
         self.state.typingctx = _own_types(typingctx)
         self.state.targetctx = self.state.targetctx.subtarget(typing_context=self.state.typingctx)
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's steps without those that kernels do not need, some in this module's form."""
+        """Return one sequence of steps: numba's without those that kernels do not need, some replaced by this
+        module's."""
         steps = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
         passes = _Passes("buda_emu")
         passes.passes = [(_OWN.get(step, step), why) for step, why in steps if step not in _LEFT_OUT]

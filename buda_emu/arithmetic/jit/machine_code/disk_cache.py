@@ -36,23 +36,26 @@ _OF_NO_CONSEQUENCE: Final = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_
 
 
 def cache_folder() -> "Path | None":
-    """Return the folder of the project's compiled kernels; None where they cannot be kept."""
+    """Return the folder of the compiled kernels of this package, made if need be; None where they cannot be kept,
+    because there is no home directory or the folder is not the user's alone."""
     from pathlib import Path
 
-    directory = _directory(os.path.join(_PACKAGE, "arithmetic", "kernels"))  # noqa: PTH118
+    directory = _cache_directory(os.path.join(_PACKAGE, "arithmetic", "kernels"))  # noqa: PTH118
     if directory:
         return Path(directory)
     return None
 
 
-def place(function: Callable[..., Any], variant: str) -> str | None:
-    """Return the file for a function's machine code; None where it cannot be kept. `variant` names all that the code
-    depends on besides the function."""
+def machine_code_file(function: Callable[..., Any], variant: str) -> str | None:
+    """Return the path of the cache file for a function's machine code, whether or not it exists. `variant` names all
+    that the code depends on besides the function, NUMBA_ variables and sources: kinds of arguments, processor. None
+    where the code cannot be kept: its source is no file, it uses a variable of an enclosing function that no text
+    determines, or there is no folder to write to."""
     code = function.__code__
-    values = tuple(_constant(cell.cell_contents) for cell in function.__closure__ or ())
+    values = tuple(_text_of_constant(cell.cell_contents) for cell in function.__closure__ or ())
     if None in values or not os.path.isfile(code.co_filename):  # noqa: PTH113 - of every kernel
         return None
-    directory = _directory(os.path.dirname(code.co_filename))  # noqa: PTH120
+    directory = _cache_directory(os.path.dirname(code.co_filename))  # noqa: PTH120
     if not directory:
         return None
     settings = sorted(
@@ -79,9 +82,10 @@ def read(file: str) -> bytes | None:
 
 
 @contextmanager
-def alone(file: str) -> Generator[None]:
-    """Let processes that are about to make the same machine code do so one after the other: look again inside the
-    block. None waits longer than a minute, nor where nobody can be waited for."""
+def compilation_lock(file: str) -> Generator[None]:
+    """Hold the lock of a cache file during the block, so that of several processes about to compile a kernel only one
+    does: read the file again inside the block, because another process may just have written it. The block runs without
+    the lock after a wait of a minute, and where the system has no such locks."""
     try:
         import fcntl
     except ImportError:  # no POSIX
@@ -111,12 +115,14 @@ def alone(file: str) -> Generator[None]:
 
 
 def write(file: str, code: bytes) -> None:
-    """Keep machine code in a file, if that can be."""
+    """Write machine code to a file of the cache, completely or not at all; where that is not possible nothing is
+    raised."""
     write_cache_file(file, _MAGIC, code, _MOST_BYTES)
 
 
-def _constant(value: Any) -> str | None:
-    """Return a value from the scope around a function as text; None where no text determines the value."""
+def _text_of_constant(value: Any) -> str | None:
+    """Return a text that determines a value which a kernel takes from an enclosing function: a number, a string or
+    another kernel or helper; None for any other value."""
     if isinstance(value, int | float | str | bytes | np.generic):
         return repr(value)
     function = getattr(value, "py_func", None)
@@ -125,8 +131,8 @@ def _constant(value: Any) -> str | None:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def _directory(folder: str) -> str:
-    """Return the folder for compiled kernels whose source lies in `folder`, made if need be; "" when it cannot be
+def _cache_directory(folder: str) -> str:
+    """Return the cache folder of the kernels whose sources lie in `folder`, made if need be; "" when it cannot be
     written, or others could put files there."""
     try:
         directory = os.path.join(own_caches(), _folder_name(folder))  # noqa: PTH118
@@ -138,55 +144,58 @@ def _directory(folder: str) -> str:
 
 
 def _folder_name(folder: str) -> str:
-    """Return the name of the cache folder of sources in `folder`, which changes with version and sources."""
-    if _in_package(folder):
+    """Return the name of the cache folder of kernels whose sources lie in `folder`: it contains the version and the
+    hash of all sources that may be compiled in."""
+    if _is_in_hashed_rooms(folder):
         folder = ""
-    return f"kernels-{__version__}-{_known_hash(folder)}"
+    return f"kernels-{__version__}-{_remembered_sources_hash(folder)}"
 
 
 @cache
-def _known_hash(folder: str) -> str:
-    """Return `_sources_hash`, computed once by a process: that takes two milliseconds."""
+def _remembered_sources_hash(folder: str) -> str:
+    """Return `_sources_hash`, computed once for each folder in a process: that takes two milliseconds."""
     return _sources_hash(folder)
 
 
-def _in_package(folder: str) -> bool:
-    """Return whether a folder is a part of the rooms whose sources count for every kernel."""
+def _is_in_hashed_rooms(folder: str) -> bool:
+    """Return whether a folder lies in one of the rooms whose sources are part of every hash (`_ROOMS`)."""
     return any(f"{folder}{os.sep}".startswith(os.path.join(_PACKAGE, room, "")) for room in _ROOMS)  # noqa: PTH118
 
 
 def _sources_hash(folder: str) -> str:
-    """Return the hash of all that compiled code depends on, besides the processor and its own function. `folder` holds
-    further sources, "" for none."""
+    """Return the hash of all that compiled code depends on besides the processor and its own function: Python, numpy,
+    numba, LLVM, and the sources of the rooms that kernels may import from. `folder` holds further sources, "" for
+    none."""
     folders = [os.path.join(_PACKAGE, room) for room in _ROOMS]  # noqa: PTH118
-    if folder and not _in_package(folder):
+    if folder and not _is_in_hashed_rooms(folder):
         folders.append(folder)
     digest = hashlib.sha256(f"{np.__version__} {sys.version} {sys.platform}".encode())
-    for file in _compiler():
-        digest.update(_content(file))
+    for file in _compiler_version_files():
+        digest.update(_read_bytes(file))
     for directory in sorted(folders):
-        for path in sorted(_sources(directory)):
+        for path in sorted(_python_files(directory)):
             digest.update(os.path.relpath(path, directory).replace(os.sep, "/").encode())
-            digest.update(_content(path))
+            digest.update(_read_bytes(path))
     return digest.hexdigest()[:16]
 
 
-def _content(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
     """Return the bytes of a file."""
     with open(path, "rb") as file:  # noqa: PTH123
         return file.read()
 
 
-def _compiler() -> list[str]:
-    """Return the files that state numba's and LLVM's versions: importing the packages takes longer than most runs."""
+def _compiler_version_files() -> list[str]:
+    """Return the paths of the files that state numba's and llvmlite's versions; they are read as files because
+    importing the packages takes longer than most runs."""
     return [package_file(package, "_version.py") for package in ("numba", "llvmlite")]
 
 
-def _sources(folder: str) -> Generator[str]:
-    """Yield the Python files below a folder."""
+def _python_files(folder: str) -> Generator[str]:
+    """Yield the paths of the Python files below a folder, in no particular order."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
-                yield from _sources(entry.path)
+                yield from _python_files(entry.path)
             elif entry.name.endswith(".py"):
                 yield entry.path

@@ -18,10 +18,12 @@ else:
 
 
 class Raised(Exception):  # noqa: N818 - nobody sees it
-    """Raised by machine code where a kernel raised: the exception, pickled as (class, arguments, place)."""
+    """Raised by machine code where a kernel raised: its argument is the exception, pickled by numba as (class,
+    arguments, place in the source). `Kernel` raises that one instead."""
 
     def exception(self, kernel: str) -> BaseException:
-        """Return the exception itself. Its message is only known where all of it stands in the source."""
+        """Return the exception that the kernel raised, for the caller to raise. Its arguments are known where they are
+        numbers and strings in the source; else the message says how to see them."""
         kind, arguments, _ = pickle.loads(self.args[0])
         if all(isinstance(argument, str | int | float) for argument in arguments or ()):
             return kind(*arguments or ())
@@ -29,25 +31,28 @@ class Raised(Exception):  # noqa: N818 - nobody sees it
 
 
 def raised_at(address: int, kernel: str) -> BaseException:
-    """Return the exception that a kernel left at an address: the address and the bytes of a pickle, as numba keeps
-    it."""
-    left = _Left.from_address(address)
+    """Return the exception that a kernel left, from the address of numba's record of it: address and size of a pickle
+    (`Raised`)."""
+    left = _PickleRecord.from_address(address)
     return Raised(ctypes.string_at(left.data, left.size)).exception(kernel)
 
 
-class _Left(ctypes.Structure):
+class _PickleRecord(ctypes.Structure):
+    """The beginning of the record in which numba keeps a pickled exception."""
+
     _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_int32))
 
 
 def kinds_of(arguments: Iterable[Any]) -> str:
-    """Return the kinds of plain arguments as text: machine code serves those of equal kinds. `i8` and the like are
-    scalars, `f4[3]C` is an array of three dimensions, `r` one that is only read. Raises TypeError for any other
-    object."""
-    return ", ".join(map(_kind, arguments))
+    """Return the kinds of arguments as text; machine code is made for one such text. `i8` and the like are numbers by
+    numpy's names, `f4[3]C` is an array of three axes in C order, with `r` behind it if it is not writable, and
+    parentheses are a tuple. The arguments are results of `to_plain`. Raises TypeError for any other object."""
+    return ", ".join(map(_kind_of, arguments))
 
 
-def _plain_array(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array or a view of it that is no subclass and has the usual type of its elements."""
+def _to_plain_array(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array itself, or a view of it that is no subclass of np.ndarray and has numpy's usual type number for
+    its elements (of types of the same size, such as C's long and long long, there are two)."""
     if type(array) is not np.ndarray:
         array = array.view(np.ndarray)
     usual = np.dtype(array.dtype.str)
@@ -56,12 +61,14 @@ def _plain_array(array: NDArray[Any]) -> NDArray[Any]:
     return array.view(usual)
 
 
-def plain(value: Any) -> Any:
-    """Return the object itself or one of the same value of the class that machine code takes."""
+def to_plain(value: Any) -> Any:
+    """Return an argument as an object that machine code takes: subclasses of arrays and ints, np.bool_ and np.int64
+    become a plain array (a view), int or bool of the same value, tuples are converted item by item, and anything else
+    stays as it is."""
     if isinstance(value, np.ndarray):
-        return _plain_array(value)
+        return _to_plain_array(value)
     if isinstance(value, tuple):
-        items: list[Any] = [plain(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
+        items: list[Any] = [to_plain(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
         if hasattr(value, "_fields"):
             return type(value)(*items)
         return tuple(items)
@@ -72,8 +79,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _layout_of(flags: Any) -> str:
-    """Return the letter of an array's layout: C, F, or A for any other."""
+def _layout_letter(flags: Any) -> str:
+    """Return the letter of an array's layout, from its flags: C, F, or A for any other."""
     if flags.c_contiguous:
         return "C"
     if flags.f_contiguous:
@@ -82,26 +89,28 @@ def _layout_of(flags: Any) -> str:
 
 
 def _array_kind(array: NDArray[Any]) -> str:
-    """Return the kind of an array. Raises TypeError for elements that kernels do not read."""
+    """Return the kind of an array as text (`kinds_of`). Raises TypeError for elements that are no numbers, not of this
+    machine's byte order, or not aligned."""
     flags = array.flags
     if not array.dtype.isnative or array.dtype.kind not in "biuf" or not flags.aligned:
         raise TypeError(f"a kernel takes no array of {array.dtype}, unless it is native and aligned")
-    kind = f"{array.dtype.str[1:]}[{array.ndim}]{_layout_of(flags)}"
+    kind = f"{array.dtype.str[1:]}[{array.ndim}]{_layout_letter(flags)}"
     if flags.writeable:
         return kind
     return f"{kind}r"
 
 
 def _tuple_kind(value: tuple[Any, ...]) -> str:
-    """Return the kind of a tuple: of a named one with its class, which decides how kernels address its fields."""
+    """Return the kind of a tuple as text (`kinds_of`): the kinds of its items, after the class of a named tuple, which
+    decides how kernels address the fields. Raises TypeError for an item that kernels do not take."""
     items = f"({kinds_of(value)})"
     if not hasattr(value, "_fields"):
         return items
     return f"{type(value).__module__}.{type(value).__qualname__}{items}"
 
 
-def _kind(value: Any) -> str:
-    """Return the kind of one plain argument, see `kinds_of`. Raises TypeError."""
+def _kind_of(value: Any) -> str:
+    """Return the kind of one argument as text (`kinds_of`). Raises TypeError for objects that kernels do not take."""
     if isinstance(value, np.ndarray):
         return _array_kind(value)
     if isinstance(value, bool):
@@ -126,13 +135,15 @@ TURN: Final[NDArray[np.int64]] = np.zeros(1, np.int64)
 
 
 def take_turns() -> None:
-    """Begin to let threads take turns in Python around a function that they share; it is the turn of this one."""
+    """Let threads that share a Python function take turns at Python's lock: from now on a thread that comes out of a
+    kernel first spins, for a limited time, until no other thread has the turn, because a thread that waits for the lock
+    itself sleeps. The calling thread has the first turn."""
     TURN[0] = TAKEN
 
 
 def end_turns() -> None:
-    """End the turns that threads take at Python's lock while they share a function of Python: kernels that end wait for
-    nobody again."""
+    """End the turns that `take_turns` began: a thread that comes out of a kernel asks for Python's lock at once
+    again."""
     TURN[0] = NOBODY_WAITS
 
 
@@ -171,8 +182,9 @@ class _MethodDef(ctypes.Structure):
 
 
 def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
-    """Return the function in machine code from `compiling.machine_code`, which gives NotImplemented for arguments of
-    another kind. Profilers and debuggers see it as a built-in function of that module and name."""
+    """Load machine code that `compiling.by_numba.machine_code` made, and return the Python function that calls it. That
+    gives NotImplemented for arguments of other kinds than it was compiled for; profilers and debuggers see it as a
+    built-in function of `module` and `name`. The code stays loaded as long as the process."""
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
     symbol = code[_SIZE_BYTES : _SIZE_BYTES + size].decode()
     machine_code = code[_SIZE_BYTES + size :]
@@ -189,13 +201,15 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
 
 @cache
 def processor() -> str:
-    """Return a description of the processor that machine code is made for."""
+    """Return the target, name and features of this machine's processor as LLVM states them: machine code runs only
+    where they are the same."""
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 @cache
 def _engine() -> Any:
-    """Return LLVM's loader, made once, which knows the Python objects that machine code refers to."""
+    """Return LLVM's loader of object files, made once per process, which knows the addresses of the Python objects that
+    machine code refers to (`OBJECTS`)."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name, address_of in OBJECTS.items():

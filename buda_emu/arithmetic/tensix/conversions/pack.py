@@ -22,11 +22,12 @@ _TOP: Final = 127  # the largest magnitude of 7 bits
 
 
 def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Assemble datums to blocks: return codes and shared exponents.
+    """Return datums as a block format stores them: codes uint8[..., n] in the low bits (sign above the magnitude) and
+    shared exponents uint8[..., n / 16] (4.5).
 
     `datums` uint32[..., n], n a multiple of 16: bf16 patterns for family B, fp16 patterns for family A, of which 7 bits
     of fraction count. An exponent of 0 leaves the fraction as it is, without a leading one: only a relu's threshold has
-    that (10: 4). Codes uint8[..., n] in the low bits (sign above the magnitude), exponents uint8[..., n / 16].
+    that (10: 4).
     """
     spec = FORMATS[out_df]
     exponent_bits = 8
@@ -71,7 +72,8 @@ _FROM_FP32: Final[Mapping[str, Intermediate]] = MappingProxyType(
 def intermediate(
     mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0", from_single: bool = False
 ) -> Intermediate:
-    """Return the packer's first format for a Dst mode and an output format.
+    """Return the packer's first format for a Dst mode and an output format: Dst is converted to it before the relu
+    (4.1).
 
     `integer_op`: the op computes on integers; then a Dst of 32 bits may also hold fp32 words, which dequantization
     leaves there. `from_single`: the packed tile is the op's output, and its input 0 is a Float32: a Dst of 16 bits then
@@ -89,15 +91,16 @@ def intermediate(
         if is_block(out):
             return "Bfp8_b"
         return _FROM_FP32[out]
-    return _from_16_bits(mode, out_df, core, from_single)
+    return _intermediate_of_16_bits(mode, out_df, core, from_single)
 
 
 _BLOCKS_OF_FAMILY: Final[Mapping[str, Intermediate]] = MappingProxyType({"a": "Bfp8", "b": "Bfp8_b"})
 _FLOATS_OF_FAMILY: Final[Mapping[str, Intermediate]] = MappingProxyType({"a": "Float16", "b": "Float16_b"})
 
 
-def _from_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> Intermediate:
-    """Return the packer's first format for a Dst of 16-bit floats."""
+def _intermediate_of_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> Intermediate:
+    """Return the packer's first format for a Dst of 16-bit floats: one of Dst's family of exponents (4.1). Raises
+    UnsupportedError for an output of the other family that Grayskull does not pack."""
     out = RAW_AS.get(out_df, out_df)
     family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
     dst_family = "b"
@@ -114,9 +117,9 @@ def _from_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> 
 
 @lru_cache(maxsize=256)
 def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = False) -> int:
-    """Return the number that the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst
-    (4.3), in a fused op from any Dst (10: 6), else of bf16; both truncate. For integer outputs, by inference, the
-    integer part."""
+    """Return the bits of the threshold that the packer's relu compares with: 16 bits of Float16 for outputs of family A
+    from a 16-bit Dst (4.3), in a fused op from any Dst (10: 6), else of bf16; both truncate. For integer outputs it is
+    the threshold's integer part, which is inferred."""
     if is_integer(out_df):
         return int(min(threshold, MAGNITUDE))
     narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and (fused or mode != "fp32")
@@ -137,14 +140,15 @@ INTEGERS: Final = ("Int32", "Int8", "UInt8", "UInt16")
 
 
 def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Apply the relu to datums of an intermediate format; `threshold` is a result of `relu_threshold`.
+    """Return datums of the intermediate format `held_as` after the packer's relu (4.3); `threshold` is a result of
+    `relu_threshold`.
 
     At x = threshold > 0 the Min mode gives 0.
     """
     if mode == 0:
         return datums
     if held_as in INTEGERS:
-        return _integer_relu(datums, held_as, mode, threshold)
+        return _apply_integer_relu(datums, held_as, mode, threshold)
     wide = held_as in WORDS
     negative = datums >> np.uint32(31 if wide else 15) != 0
     if mode == 1:
@@ -159,9 +163,9 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
     return np.where(negative, np.uint32(0), np.where(compared > limit, limit, datums))
 
 
-def _integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Apply the relu to integers. That negatives become 0 is documented; a threshold, compared with the magnitude, is
-    inferred."""
+def _apply_integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
+    """Return integers of the intermediate format `held_as` after the packer's relu (4.3). That negatives become 0 is
+    documented; a threshold, compared with the magnitude, is inferred."""
     sign = np.uint32({"Int32": SIGN, "Int8": 0x80}.get(held_as, 0))
     limit = np.uint32(threshold)
     cleared = datums & sign != 0
@@ -197,12 +201,13 @@ def pack(
     threshold: int = 0,
     core: Core = "wormhole_b0",
 ) -> Packed:
-    """Return Dst datums (uint32, see `lanes`) as stored in the format `out_df`, after the relu; `held_as` is the
-    intermediate format (4.1), `threshold` that of `relu_threshold`."""
-    datums = relu(early(dst, mode, held_as, core, out_df), held_as, relu_mode, threshold)
+    """Return Dst datums (uint32, see `lanes`) of a Dst of `mode` as the format `out_df` stores them, after the relu.
+    `held_as` is the packer's first format (`intermediate`), `threshold` a result of `relu_threshold`. Raises
+    UnsupportedError for a pair of Dst mode and first format that the packer does not have."""
+    datums = relu(early_conversion(dst, mode, held_as, core, out_df), held_as, relu_mode, threshold)
     if is_block(out_df):
-        return Packed(*assemble(late(datums, held_as, out_df), out_df))
-    return Packed(late(datums, held_as, out_df).astype(_DATUM_TYPE[FORMATS[out_df].bits]))
+        return Packed(*assemble(late_conversion(datums, held_as, out_df), out_df))
+    return Packed(late_conversion(datums, held_as, out_df).astype(_DATUM_TYPE[FORMATS[out_df].bits]))
 
 
 def decode(out_df: str, packed: Packed) -> F32:
@@ -214,20 +219,25 @@ def decode(out_df: str, packed: Packed) -> F32:
     return BLOCK_CODECS[out_df].decode(packed.exponents, groups).reshape(codes.shape)
 
 
-def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = "") -> U32:
-    """Convert Dst to the intermediate format; a narrowing rounds, ties away from zero (4.2). On the way to Fp8_e4m3 a
-    bf16 with exponent 0 keeps its sign (10: 4)."""
+def early_conversion(
+    dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = ""
+) -> U32:
+    """Return Dst datums in the packer's first format `held_as`, before the relu (4.2). NaNs become infinities, and
+    floats with exponent 0 become +0, but where the format stays fp32 or an integer; on the way to Fp8_e4m3 a bf16 with
+    exponent 0 keeps its sign (10: 4). Where bits are lost the rest is rounded, ties away from zero, but fp32 on its way
+    to Bfp8_b is first cut to 7 bits of fraction. Raises UnsupportedError for a conversion that the packer does not
+    have."""
     if held_as in INTEGERS:
-        return _integer(dst, held_as)
+        return _clamp_integer(dst, held_as)
     if mode in ("fp32", "int32"):
         return _early_from_fp32(dst, held_as, core)
     if mode == "bf16" and held_as in ("Float16_b", "Bfp8_b"):
         magnitude = np.minimum(dst & np.uint32(0x7FFF), np.uint32(0x7F80))  # NaN becomes an infinity
-        value = _without_exponent_0(dst & np.uint32(0x8000) | magnitude)
+        value = _flush_exponent_0(dst & np.uint32(0x8000) | magnitude)
         if out_df == "Fp8_e4m3":
             return value | dst & np.uint32(0x8000)
         if held_as == "Bfp8_b":
-            return _rounded_to_e8m6(value)
+            return _round_to_e8m6(value)
         return value
     if mode == "fp16" and held_as in ("Float16", "Bfp8"):
         value = dst
@@ -240,11 +250,12 @@ def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole
     raise UnsupportedError(f"Dst in {mode} to intermediate {held_as}: the packer has no such conversion")
 
 
-def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
-    """Convert the intermediate format to the output's; for block formats to bf16 or fp16 patterns (4.4)."""
+def late_conversion(datums: U32, held_as: Intermediate, out_df: str) -> U32:
+    """Return datums of the packer's first format `held_as` in the output's format, after the relu; for block formats as
+    the bf16 or fp16 patterns that `assemble` takes (4.4). What does not fit is cut."""
     out = RAW_AS.get(out_df, out_df)
     if held_as in INTEGERS or out in ("Float32", "Tf32"):
-        return _widen(datums, held_as)
+        return _widen_to_32_bits(datums, held_as)
     if FORMATS[out].family == "b":
         return _to_bf16(datums, held_as, block=is_block(out))
     half = _to_fp16(datums, held_as)
@@ -255,8 +266,9 @@ def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
     return half
 
 
-def _integer(dst: U32, held_as: Intermediate) -> U32:
-    """Convert to sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
+def _clamp_integer(dst: U32, held_as: Intermediate) -> U32:
+    """Return int32 words of Dst as codes of the integer format `held_as`: sign and magnitude, the magnitude clamped; of
+    unsigned formats a negative is 0. Int32 stays as it is, UInt16 is by analogy with UInt8 (4.2)."""
     if held_as == "Int32":
         return dst
     sign = dst >> np.uint32(31)
@@ -268,15 +280,16 @@ def _integer(dst: U32, held_as: Intermediate) -> U32:
 
 
 def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
-    """Convert fp32 to the intermediate format. Raises UnsupportedError for one that the packer does not have."""
+    """Return fp32 words in the packer's first format (4.2). Raises UnsupportedError for one that the packer does not
+    have."""
     if held_as == "Float32":
         return dst
     magnitude = np.minimum(dst & np.uint32(MAGNITUDE), np.uint32(INFINITY))  # NaN becomes an infinity
     word = dst & np.uint32(SIGN) | magnitude
     if held_as == "Float16_b":
-        return _without_exponent_0((word + np.uint32(0x8000)) >> np.uint32(16))
+        return _flush_exponent_0((word + np.uint32(0x8000)) >> np.uint32(16))
     if held_as == "Bfp8_b":
-        return _without_exponent_0(_rounded_to_e8m6(word >> np.uint32(16)))
+        return _flush_exponent_0(_round_to_e8m6(word >> np.uint32(16)))
     if held_as == "Tf32":
         rounded = (word + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
         # Wormhole's kernel sets a threshold under which the narrow exponent has no room (4.2); Blackhole's packer needs
@@ -288,18 +301,18 @@ def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
     raise UnsupportedError(f"Dst in fp32 to intermediate {held_as}: the packer has no such conversion")
 
 
-def _rounded_to_e8m6(value: U32) -> U32:
-    """Round bf16 half up on its last bit."""
+def _round_to_e8m6(value: U32) -> U32:
+    """Return bf16 patterns rounded to 6 bits of fraction, half up in magnitude: the lowest bit becomes 0."""
     return (value + np.uint32(1)) & np.uint32(0xFFFE)
 
 
-def _without_exponent_0(value: U32) -> U32:
-    """Replace bf16 with exponent 0 by +0."""
+def _flush_exponent_0(value: U32) -> U32:
+    """Return bf16 patterns with +0 in place of every one with exponent 0."""
     return np.where(value & np.uint32(0x7F80) == 0, np.uint32(0), value)
 
 
-def _widen(datums: U32, held_as: Intermediate) -> U32:
-    """Widen to an fp32 word; integers stay."""
+def _widen_to_32_bits(datums: U32, held_as: Intermediate) -> U32:
+    """Return datums of the packer's first format as fp32 words; integers and fp32 words stay as they are (4.4)."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums << np.uint32(16)
     if held_as not in ("Float16", "Bfp8"):
@@ -308,14 +321,14 @@ def _widen(datums: U32, held_as: Intermediate) -> U32:
 
 
 def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
-    """Convert to bf16: fp32 is cut, fp16 is moved to the wider exponent and cut. `block`: for a block format, where
-    fp32 of exponent 0 becomes +0."""
+    """Return datums of the packer's first format as bf16 patterns: fp32 is cut, fp16 is moved to the wider exponent and
+    cut. `block`: for a block format, where fp32 of exponent 0 becomes +0 (4.4)."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums
     if held_as in WORDS:
         value = datums >> np.uint32(16)
         if block:
-            return _without_exponent_0(value)
+            return _flush_exponent_0(value)
         return value
     exponent = datums >> np.uint32(10) & np.uint32(31)
     moved = (exponent + np.uint32(FAMILY_SHIFT)) << np.uint32(7) | (datums & np.uint32(0x3FF)) >> np.uint32(3)
@@ -323,7 +336,8 @@ def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
 
 
 def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
-    """Convert to fp16: fp32 and bf16 keep a signed zero below the exponents of 5 bits, and the last code above them."""
+    """Return datums of the packer's first format as fp16 patterns: fp32 and bf16 become a signed zero below the
+    exponents of 5 bits, the last code above them, and are cut (4.4)."""
     if held_as in ("Float16", "Bfp8"):
         return datums
     word = datums if held_as in WORDS else datums << np.uint32(16)
@@ -334,7 +348,7 @@ def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
 
 
 def _to_e4m3(half: U32) -> U32:
-    """Convert fp16 patterns to `s e4 m3`: too small is a signed zero, too large the last code, the fraction is cut
+    """Return fp16 patterns as bytes `s e4 m3`: too small is a signed zero, too large the last code, the fraction is cut
     (4.4)."""
     exponent = (half >> np.uint32(10) & np.uint32(31)).astype(np.int32)  # its bias is 15, that of four bits 7
     code = (exponent - 8).astype(np.uint32) << np.uint32(3) | half >> np.uint32(7) & np.uint32(7)
@@ -346,8 +360,8 @@ _F64 = NDArray[np.float64]
 
 
 def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
-    """Return the sum of old and packed new datums of Float32, Float16_b or Float16, same type and shape (4.6). Raises
-    UnsupportedError for other formats."""
+    """Return the sum of datums that lie in L1 and packed new ones, as the packer adds them there: Float32, Float16_b or
+    Float16, same type and shape (4.6). Raises UnsupportedError for other formats."""
     adders = {"Float32": _add_fp32, "Float16_b": _add_bf16, "Float16": _add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -355,15 +369,17 @@ def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
 
 
 def _add_fp32(old: U32, new: U32) -> U32:
-    """Add by IEEE without denormals; there is one NaN."""
+    """Return the IEEE sums of fp32 patterns, with denormals as signed zeros before and after; every NaN is 7fc00000
+    (4.6)."""
     with np.errstate(all="ignore"):
-        total = (_flush(old).view(np.float32) + _flush(new).view(np.float32)).view(np.uint32)
+        total = (_flush_denormals(old).view(np.float32) + _flush_denormals(new).view(np.float32)).view(np.uint32)
     is_nan = total & np.uint32(MAGNITUDE) > np.uint32(INFINITY)
-    return np.where(is_nan, np.uint32(0x7FC00000), _flush(total))
+    return np.where(is_nan, np.uint32(0x7FC00000), _flush_denormals(total))
 
 
 def _add_bf16(old: U32, new: U32) -> U32:
-    """Add in double precision and round once to bf16; only opposite infinities make a NaN."""
+    """Return the sums of bf16 patterns, computed in double precision and rounded once to nearest even; only opposite
+    infinities make a NaN (4.6)."""
     old_value = _bf16_value(old)
     new_value = _bf16_value(new)
     # A NaN in L1 counts as the largest double, one from the packer as the ordinary number it would be.
@@ -386,7 +402,8 @@ def _add_bf16(old: U32, new: U32) -> U32:
 
 
 def _add_fp16(old: U32, new: U32) -> U32:
-    """Add in single precision, where exponent 31 is an ordinary one."""
+    """Return the sums of fp16 patterns, computed in single precision and rounded to nearest even, where exponent 31 is
+    an ordinary one (4.6)."""
     total = (_fp16_value(old) + _fp16_value(new)).view(np.uint32)
     sign = total >> np.uint32(16) & np.uint32(0x8000)
     exponent = (total >> np.uint32(23) & np.uint32(255)).astype(np.int32) - FAMILY_SHIFT
@@ -403,8 +420,8 @@ def _add_fp16(old: U32, new: U32) -> U32:
     return sign | np.where(total & np.uint32(MAGNITUDE) == 0, cancelled, code)
 
 
-def _flush(word: U32) -> U32:
-    """Replace denormals by signed zeros."""
+def _flush_denormals(word: U32) -> U32:
+    """Return fp32 patterns with a zero of the same sign in place of every denormal."""
     return np.where(word & np.uint32(INFINITY) == 0, word & np.uint32(SIGN), word)
 
 
@@ -414,7 +431,8 @@ def _signs(code: U32) -> _F64:
 
 
 def _bf16_value(code: U32) -> _F64:
-    """Return bf16 as doubles: infinities are such; any other exponent is an ordinary one, 0 a signed zero."""
+    """Return bf16 patterns as doubles: exponent 0 is a signed zero, infinities are infinite, and a NaN is the number
+    that its bits would be under an ordinary exponent."""
     exponent = (code >> np.uint32(7) & np.uint32(255)).astype(np.int32)
     fraction = (code & np.uint32(0x7F)).astype(np.float64)
     magnitude = np.where(exponent == 0, 0.0, np.ldexp(1 + fraction / 128, exponent - 127))

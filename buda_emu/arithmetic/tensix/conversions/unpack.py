@@ -26,11 +26,12 @@ _SIXTEEN_BITS: Final[Mapping[str, str]] = MappingProxyType({"RawUInt16": "Float1
 
 
 def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | None = None) -> U32:
-    """Return the register words of the datums `codes`, which L1 holds in the format `df`.
+    """Return the register words (uint32) of the datums `codes`, which L1 holds in the format `df` (1.2, 1.3).
 
     codes: any shape, one datum each. exponents, of block formats only: the same shape, but a sixteenth of its last
     axis. `register` is the format that `op_registers` gives; for one that goes straight into Dst the result is a Dst
-    image. Raises UnsupportedError for pairs of formats that no op uses.
+    image. Raises UnsupportedError for pairs of formats that no op uses, InternalError where exponents are missing or
+    too many.
     """
     if (exponents is not None) != is_block(df):
         raise InternalError(f"exponents belong to block formats and to no others: {df}")
@@ -42,22 +43,22 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
         case ("Float32", "Float16_b"):
             return np.where(exponent_of(wide) == 0, wide & SIGN, wide & np.uint32(0xFFFF0000))
         case ("Float32", "Float16"):
-            return _narrow(wide)
+            return _fp32_to_fp16_word(wide)
         case ("Float32" | "RawUInt32", "Float32") | ("Int32", "Int32") | ("UInt16", "UInt16"):
             return wide
         case ("Float16_b", "Float16_b"):
             return wide << np.uint32(16)
         case ("Float16", "Float16"):
-            return _half(wide)
+            return _fp16_word(wide)
         case ("Lf8", "Lf8"):
-            return _half(_lf8(wide, core))
+            return _fp16_word(_lf8_to_fp16(wide, core))
         case ("Fp8_e4m3", "Lf8") if core == "blackhole":
-            return _half(_e4m3(wide))
+            return _fp16_word(_e4m3_to_fp16(wide))
         case (("Int8" | "UInt8"), ("Int8" | "UInt8")) if name == register:
-            return _integer(wide, signed=name == "Int8")
+            return _integer_words(wide, signed=name == "Int8")
         case (("Bfp8_b" | "Bfp4_b" | "Bfp2_b"), "Bfp8_b") | (("Bfp8" | "Bfp4" | "Bfp2"), "Bfp8"):
             assert exponents is not None
-            return _block(wide, exponents, df)
+            return _block_words(wide, exponents, df)
         case _:
             text = f"{core} does not unpack {df} to a register of {register}"
             if register not in REGISTERS:
@@ -65,13 +66,15 @@ def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | 
             raise UnsupportedError(text)
 
 
-def _half(bits: U32) -> U32:
-    """Return fp16 bits as a word, the exponent not re-biased."""
+def _fp16_word(bits: U32) -> U32:
+    """Return fp16 patterns as register words: the 5-bit exponent stands in the low bits of the 8-bit field, with its
+    own bias."""
     return (bits & np.uint32(0x8000)) << np.uint32(16) | (bits & np.uint32(0x7FFF)) << np.uint32(13)
 
 
-def _narrow(x: U32) -> U32:
-    """Convert fp32 to fp16; exponent 0 keeps its fraction, which every consumer ignores."""
+def _fp32_to_fp16_word(x: U32) -> U32:
+    """Return fp32 patterns as register words of fp16, cut: below the exponents of 5 bits a signed zero, above them the
+    last code. Exponent 0 keeps its fraction, which every consumer ignores (1.2)."""
     exponent = exponent_of(x) - 112
     fraction = x & np.uint32(0x007FE000)
     word = np.clip(exponent, 0, 31).astype(np.uint32) << np.uint32(23) | fraction
@@ -79,16 +82,18 @@ def _narrow(x: U32) -> U32:
     return x & SIGN | word
 
 
-def _lf8(byte: U32, core: Core) -> U32:
-    """Convert `s e5 m2` to fp16 bits; Blackhole fills the fraction of the largest magnitude."""
+def _lf8_to_fp16(byte: U32, core: Core) -> U32:
+    """Return bytes `s e5 m2` as fp16 patterns; Blackhole fills the fraction of the largest magnitude with ones
+    (1.2)."""
     bits = byte << np.uint32(8)
     if core == "blackhole":
         return np.where(byte & np.uint32(0x7F) == 0x7F, bits | np.uint32(0x3FF), bits)
     return bits
 
 
-def _e4m3(byte: U32) -> U32:
-    """Convert `s e4 m3` to fp16 bits, the exponent moved by 8 unless it is 0; the largest magnitude as Lf8's."""
+def _e4m3_to_fp16(byte: U32) -> U32:
+    """Return bytes `s e4 m3` as fp16 patterns: 8 is added to the exponent unless it is 0, and the largest magnitude
+    gets a fraction of ones (1.2)."""
     exponent = byte >> np.uint32(3) & np.uint32(15)
     fraction = byte & np.uint32(7)
     moved = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(8))
@@ -96,8 +101,9 @@ def _e4m3(byte: U32) -> U32:
     return (byte & np.uint32(0x80)) << np.uint32(8) | moved << np.uint32(10) | fraction
 
 
-def _integer(byte: U32, signed: bool) -> U32:
-    """Return bytes as sign and magnitude under the dummy exponent 16."""
+def _integer_words(byte: U32, signed: bool) -> U32:
+    """Return bytes as register words: sign, the dummy exponent 16 and the magnitude; a magnitude of 0 has exponent 0.
+    `signed`: bit 7 of a byte is its sign (1.3)."""
     sign: U32 | np.uint32 = np.uint32(0)
     magnitude = byte
     if signed:
@@ -107,10 +113,10 @@ def _integer(byte: U32, signed: bool) -> U32:
     return sign << np.uint32(24) | marked << np.uint32(13)
 
 
-def _block(codes: U32, exponents: Codes, df: str) -> U32:
-    """Return codes of a block format with their shared exponents as register words, normalised: at most 6 bits of
-    fraction, so the word has the register's zeros below. The exponent of family B wraps at 256. What that of family A
-    does below 0 is not defined; here the datum becomes a zero."""
+def _block_words(codes: U32, exponents: Codes, df: str) -> U32:
+    """Return codes of a block format with their shared exponents as register words (1.2): normalised, with at most 6
+    bits of fraction. A negative code of magnitude 0 becomes the word of minus infinity. An exponent of family B that
+    falls below 0 wraps around at 256; what that of family A does is not defined, and the datum becomes a zero here."""
     spec = FORMATS[df]
     code = (codes << np.uint32(8 - spec.bits)).astype(np.int64)
     shared = np.repeat(exponents.astype(np.int64), BLOCK_DATUMS, axis=-1)
@@ -136,9 +142,10 @@ _SINGLES = {"Tf32": TO_TF32, "Float16_b": TO_BF16, "Float16": TO_FP16}
 
 
 def unpacker(df: str, register: str, core: Core) -> Unpacker:
-    """Return the kernel for tiles of the format `df`, for the registers of `unpack` without those in Dst.
+    """Return the kernel that unpacks tiles of the format `df` to words of `register`, with the bits of `unpack`.
 
-    Raises UnsupportedError for pairs of formats that no op uses.
+    Raises UnsupportedError for pairs of formats that no op uses, InternalError for a register format that goes straight
+    into Dst, for which nothing is to be unpacked.
     """
     if register in IN_DST:
         raise InternalError(f"{df} is in Dst already: nothing is to be unpacked")
@@ -146,17 +153,17 @@ def unpacker(df: str, register: str, core: Core) -> Unpacker:
     if is_block(df):
         unpack(np.zeros(16, np.uint8), df, register, core, np.zeros(1, np.uint8))
         exponent_bits = 5 if spec.family == "a" else 8
-        return partial(_with, unpack_blocks, (spec.bits, exponent_bits))
+        return partial(_call_with_constants, unpack_blocks, (spec.bits, exponent_bits))
     if spec.bits == 8:
         table: NDArray[np.uint32] = unpack(np.arange(256, dtype=np.uint8), df, register, core)
-        return partial(_with, unpack_bytes, (table,))
+        return partial(_call_with_constants, unpack_bytes, (table,))
     unpack(np.zeros(1, np.uint32), df, register, core)
     if spec.bits == 16:
         exponent_bits = 8 if register == "Float16_b" else 5
-        return partial(_with, unpack_halves, (exponent_bits,))
-    return partial(_with, unpack_singles, (_SINGLES[register],))
+        return partial(_call_with_constants, unpack_halves, (exponent_bits,))
+    return partial(_call_with_constants, unpack_singles, (_SINGLES[register],))
 
 
-def _with(kernel: Any, last: tuple[Any, ...], start: int, stop: int, out: Any, *codes: Any) -> None:
-    """Call a kernel with constants `last` after the codes; the form of `Unpacker`."""
+def _call_with_constants(kernel: Any, last: tuple[Any, ...], start: int, stop: int, out: Any, *codes: Any) -> None:
+    """Call a kernel as an `Unpacker` is called, with its constants `last` behind the other arguments."""
     kernel(start, stop, out, *codes, *last)

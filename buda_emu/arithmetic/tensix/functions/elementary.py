@@ -27,10 +27,12 @@ _BREAKS_6 = {1: (0.5, 1.0, 1.5, 2.0, 3.0), 2: (0.5, 1.0, 1.5, 2.0, 4.0)}
 
 @dataclass(frozen=True, slots=True)
 class Lut:
-    """slope * |x| + offset by the range in which |x| lies.
+    """A piecewise linear table of the vector unit: slope * |x| + offset by the range in which |x| lies (DEVICE_NUMERICS
+    3.2).
 
-    `breaks` are the lower ends of the second and later ranges, `slopes` and `offsets` one more each, all fp32
-    patterns. `retain`: the sign of x is copied onto the result.
+    `breaks` are the lower ends of the second and later ranges, `slopes` and `offsets` one more each, all fp32 patterns.
+    `retain`: the sign of x is copied onto the result. Raises InternalError where the counts do not fit or the breaks do
+    not ascend.
     """
 
     breaks: tuple[int, ...]
@@ -46,26 +48,35 @@ class Lut:
 
 
 def lut8(coefficients: tuple[int, int, int]) -> Lut:
-    """Return a table of 3 ranges from 16-bit words, slope byte above, offset byte below."""
-    slopes, offsets = zip(*((_small(word >> 8), _small(word & 255)) for word in coefficients), strict=True)
+    """Return a LUT8, a table of 3 ranges (from 0, 1 and 2) with the sign of x retained. Each coefficient is a 16-bit
+    word, the slope in its upper byte, the offset in its lower (DEVICE_NUMERICS 3.2)."""
+    slopes, offsets = zip(
+        *((_lut8_coefficient(word >> 8), _lut8_coefficient(word & 255)) for word in coefficients), strict=True
+    )
     return Lut(_patterns(_BREAKS_3), slopes, offsets, retain=True)
 
 
 def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain: bool) -> Lut:
-    """Return a table of 6 ranges from fp16 coefficients; `table` 1 has its last range from 3, table 2 from 4. `retain`:
-    see `Lut`."""
-    return Lut(_patterns(_BREAKS_6[table]), tuple(map(_half, slopes)), tuple(map(_half, offsets)), retain)
+    """Return a LUT16, a table of 6 ranges, from fp16 patterns (DEVICE_NUMERICS 3.2). The last range of `table` 1 begins
+    at 3, that of table 2 at 4. `retain`: the sign of x is copied onto the result."""
+    return Lut(
+        _patterns(_BREAKS_6[table]),
+        tuple(map(_lut16_coefficient, slopes)),
+        tuple(map(_lut16_coefficient, offsets)),
+        retain,
+    )
 
 
-def _small(byte: int) -> int:
-    """Return as an fp32 pattern the coefficient `s e3 m4` in a byte: (-1)^s * 2^-e * (1 + m/16); all ones is zero."""
+def _lut8_coefficient(byte: int) -> int:
+    """Return the coefficient `s e3 m4` in a byte of a LUT8 as an fp32 pattern: (-1)^s * 2^-e * (1 + m/16); all ones is
+    zero."""
     if byte == 0xFF:
         return 0
     return (byte >> 7) << 31 | (127 - (byte >> 4 & 7)) << 23 | (byte & 15) << 19
 
 
-def _half(word: int) -> int:
-    """Return as an fp32 pattern the fp16 coefficient in a word; exponent 31 is zero."""
+def _lut16_coefficient(word: int) -> int:
+    """Return the fp16 coefficient of a LUT16 as an fp32 pattern; exponent 31 is zero."""
     if word >> 10 & 31 == 31:
         return 0
     return (word >> 15) << 31 | ((word >> 10 & 31) + 112) << 23 | (word & 0x3FF) << 13
@@ -117,7 +128,7 @@ def minus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
 
 
 def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
-    """Return a piecewise linear function of |x|, looked up in `lut`, with the sign of x where the table says so
+    """Return a piecewise linear function of |x|, looked up in `lut`, with the sign of x where the table retains it
     (DEVICE_NUMERICS 3.2)."""
     magnitude = u.bit_and(x, MAGNITUDE)
     slope, offset = (u.lookup(lut.breaks, values, magnitude) for values in (lut.slopes, lut.offsets))
@@ -128,8 +139,9 @@ def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
 
 
 def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B) -> V:
-    """Return 1 / |x| by Newton's steps on the significand, from the estimate `constant` (on Wormhole the pattern of 1 /
-    ln 2; DEVICE_NUMERICS 3.3); 0 if the exponent of the result is below the least."""
+    """Return 1 / |x| by Newton's steps on the significand, one multiply-add and one product each, from the estimate
+    `constant` (on Wormhole the pattern of 1 / ln 2; DEVICE_NUMERICS 3.3); 0 if the exponent of the result is below the
+    least. `iterations` counts the steps, of which the first takes the constant."""
     v = u.merge(x, FRACTION, 0xBF000000)  # in (-1, -0.5]
     r = multiply(u, u.fma(v, constant, TWO), constant)
     for _ in range(iterations - 1):
@@ -150,8 +162,8 @@ def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8
 
 
 def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Return e^x as Wormhole's kernel computes it: exactly by a parabola and squarings, or approximately by writing x /
-    ln 2 to the place of the exponent."""
+    """Return e^x as Wormhole's kernel computes it: in the exact mode by a parabola and squarings (`exp_exact`), in the
+    approximate one by writing x / ln 2 to the place of the exponent (`exp_approximate`)."""
     if approximate:
         return exp_approximate(u, x)
     # The kernel's offset, 0.863281, is loaded as its upper 16 bits (3.3): 0.859375.
@@ -159,8 +171,9 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) -> V:
-    """Return e^x by a parabola (`slope`, `offset`) for the fraction of |x| and squarings, inverted for a negative x;
-    `constant` is the estimate that `inverse` starts from. All are fp32 patterns."""
+    """Return e^x by a parabola (`slope`, `offset`) for |x| below 1, or its fraction above, which is then squared up to
+    8 times, and inverted for a negative x; `constant` is the estimate that `inverse` starts from. All are fp32
+    patterns. Near +-1 and beyond the result is off by percents, as on the chip (DEVICE_NUMERICS 3.3)."""
     a = u.bit_and(x, MAGNITUDE)
     field = u.shift_right(a, 23)
     a = u.select(u.less(field, 127), a, u.merge(a, FRACTION, HALF))
@@ -171,7 +184,8 @@ def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) ->
 
 
 def exp_approximate(u: VectorUnit[V], x: V) -> V:
-    """Return e^x approximately, by writing x / ln 2 to the place of the exponent."""
+    """Return e^x approximately, to about 3 percent: x / ln 2, as an integer of 8.8 bits, is written to the place of
+    exponent and fraction. Above 88.7 the result is a pattern of infinity or NaN (DEVICE_NUMERICS 3.3)."""
     y = u.greater(x, 0xC2B10000)  # -88.5: near it the result is a denormal, stored as 0; below it |t| would grow again
     # 256 / ln 2, and 127 * 256 less a constant of the kernel: an integer whose upper byte is the exponent field.
     t = u.fma(y, 0x43B8AA3B, 0x46FDE9A3)
@@ -179,7 +193,8 @@ def exp_approximate(u: VectorUnit[V], x: V) -> V:
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Return the square root, without a special case for a negative x, whose result is meaningless."""
+    """Return the square root as Wormhole's kernel computes it: by two of Newton's steps, in the approximate mode by
+    halving the exponent. There is no special case for a negative x, whose result is meaningless."""
     if approximate:
         return u.shift_right(u.add(x, ONE), 1)
     half = multiply(u, x, MINUS_HALF)
@@ -203,25 +218,27 @@ def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, i
 
 
 def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute 1 / (1 + e^-x), by a table in both modes."""
+    """Return 1 / (1 + e^-x) as Wormhole's kernel computes it: by a table in both modes."""
     del approximate
     return plus(u, table(u, SIGMOID, x), HALF)
 
 
 def tanh(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the hyperbolic tangent, by a table in both modes."""
+    """Return the hyperbolic tangent as the kernel computes it: by a table of three ranges in both modes, off by up to
+    0.145 (DEVICE_NUMERICS 3.3)."""
     del approximate
     return table(u, TANH, x)
 
 
 def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute x times the normal distribution function, by a table in both modes."""
+    """Return x times the normal distribution function as Wormhole's kernel computes it: by a table in both modes."""
     del approximate
     return u.fma(x, HALF, table(u, GELU, x))
 
 
 def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the derivative of gelu as the kernel does."""
+    """Return the derivative of gelu as Wormhole's kernel computes it: by a table and, in the exact mode, the normal
+    density."""
     if approximate:
         y = table(u, GELU_DERIVATIVE_APPROX, x)
         return u.select(u.negative(y), plus(u, y, ONE), y)
@@ -232,29 +249,30 @@ def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def terms_of(series: tuple[int, ...], approximate: bool) -> tuple[int, ...]:
-    """Return the coefficients of a series that the kernel sums up: fewer where it approximates."""
+    """Return the coefficients of a sine or cosine series that the kernel sums up: the first three in the approximate
+    mode, else all."""
     if approximate:
         return series[:APPROXIMATE_TERMS]
     return series
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the sine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduce(u, x)
+    """Return the sine as Wormhole's kernel computes it: by a series, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduce_by_pi(u, x)
     o = sine_series(u, v, terms_of(SINE, approximate), product=True)
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the cosine, with the argument reduced to [-pi/2, pi/2]."""
-    v, odd = _reduce(u, x)
+    """Return the cosine as Wormhole's kernel computes it: by a series, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduce_by_pi(u, x)
     o = cosine_series(u, v, terms_of(COSINE, approximate))
     return u.select(odd, multiply(u, o, MINUS_ONE), o)
 
 
 def sine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...], *, product: bool) -> V:
-    """Compute v + c0 v^3 + c1 v^5 ... Where v is itself a product, the first term is added in a step of its own (10:
-    3)."""
+    """Return v + c0 v^3 + c1 v^5 ... with the coefficients `terms`. `product`: v is itself a product, so that the first
+    term is added in a step of its own instead of a multiply-add (DEVICE_NUMERICS 10: 3)."""
     o = t = v
     for c in terms:
         t = multiply(u, multiply(u, t, v), v)
@@ -267,7 +285,7 @@ def sine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...], *, product: bool
 
 
 def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
-    """Compute the sum 1 + c0 v^2 + c1 v^4 ..."""
+    """Return 1 + c0 v^2 + c1 v^4 ... with the coefficients `terms`."""
     t = multiply(u, v, v)
     o = u.fma(t, terms[0], ONE)
     for c in terms[1:]:
@@ -276,11 +294,12 @@ def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
     return o
 
 
-def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
-    """Return x minus the nearest multiple of pi, and the condition that it is an odd multiple, whose sine and cosine
-    have the other sign.
+def _reduce_by_pi(u: VectorUnit[V], x: V) -> tuple[V, V]:
+    """Return x minus the nearest multiple of pi, and the condition that it is an odd multiple, so that sine and cosine
+    of the rest have the other sign.
 
-    The chip rounds stochastically here; this is the deterministic choice (6.3 states the bound).
+    The chip rounds x / pi stochastically; this is the deterministic choice (DEVICE_NUMERICS 6.3 states the bound).
+    Multiples of 32767 and more count as 32767.
     """
     v = multiply(u, x, 0x3EA2F983)  # 1 / pi
     w = u.to_integer(v, 32767)
@@ -289,13 +308,14 @@ def _reduce(u: VectorUnit[V], x: V) -> tuple[V, V]:
 
 
 def square(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Return x * x, in both modes of the kernel."""
+    """Return x * x as one rounded product, in both modes of the kernel."""
     del approximate
     return multiply(u, x, x)
 
 
 def power(u: VectorUnit[V], x: V, exponent: int) -> V:
-    """Return x to an integer exponent of at least 2; smaller exponents also give x * x."""
+    """Return x to an integer exponent of at least 2 by repeated products; smaller exponents give x * x, as on the chip
+    (DEVICE_NUMERICS 3.3)."""
     r = multiply(u, x, x)
     for _ in range(exponent - 2):
         r = multiply(u, r, x)
@@ -303,37 +323,40 @@ def power(u: VectorUnit[V], x: V, exponent: int) -> V:
 
 
 def absolute(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute |x|; a negative NaN keeps its sign."""
+    """Return |x|, in both modes of the kernel; a negative NaN keeps its sign (DEVICE_NUMERICS 3.3)."""
     del approximate
     magnitude = u.bit_and(x, MAGNITUDE)
     return u.select(u.less(magnitude, 0x7F800001), magnitude, x)
 
 
 def leaky_relu(u: VectorUnit[V], x: V, slope: int) -> V:
-    """Compute x, or x * slope below zero; `slope` is a pattern with the lower half zero."""
+    """Return x, or x * slope where the sign bit is set; `slope` is an fp32 pattern with the lower half zero
+    (`bf16_cut`)."""
     return u.select(u.negative(x), multiply(u, x, slope), x)
 
 
 def relu_min(u: VectorUnit[V], x: V, threshold: int) -> V:
-    """Return x, or 0 where it is below the threshold (an fp32 pattern): the relu of a fused op's dest."""
+    """Return x, or 0 where it is below the threshold (an fp32 pattern): the relu of a fused op whose output is dest
+    (DEVICE_NUMERICS 3.3). At the threshold x stays, other than in the packer's relu."""
     return u.select(u.negative(minus(u, x, threshold)), 0, x)
 
 
 def relu_max(u: VectorUnit[V], x: V, threshold: int) -> V:
-    """Return x clamped to 0 .. threshold (an fp32 pattern): the relu of a fused op's dest."""
+    """Return x clamped to 0 .. threshold (an fp32 pattern): the relu of a fused op whose output is dest
+    (DEVICE_NUMERICS 3.3)."""
     above = minus(u, x, threshold)
     y = u.select(u.negative(above), x, u.select(u.equal(above, 0), x, threshold))
     return u.select(u.negative(y), 0, y)
 
 
 def maximum(u: VectorUnit[V], a: V, b: V) -> V:
-    """Return the larger of two floats, by the sign of a - b; b where that is negative."""
+    """Return the larger of two floats, by the sign of the rounded a - b: `b` where that is negative, else `a`."""
     return u.select(u.negative(minus(u, a, b)), b, a)
 
 
 def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
-    """Return fp32 with its fraction rounded to 10 bits, ties away from zero, to be stored as fp16; a subnormal becomes
-    0."""
+    """Return fp32 with its fraction rounded to 10 bits, ties away from zero, so that the store into an fp16 Dst loses
+    nothing of it; exponent 0 gives +0, infinities and NaNs an infinity (DEVICE_NUMERICS 2.8)."""
     rounded = u.bit_and(u.add(x, 0x1000), 0xFFFFE000)
     field = u.exponent(x)
     finite = u.select(u.equal(field, 255), u.bit_and(x, SIGN | INFINITY), rounded)
@@ -357,21 +380,21 @@ State = NDArray[np.uint32]
 
 
 def seed_registers(seed: int, placement: tuple[int, int] = (0, 0)) -> State:
-    """Return the shift registers of all lanes after `seed` was loaded on the core at NoC coordinates (x, y); only 16
-    bits of the seed count."""
+    """Return the shift registers of all lanes after a dropout's `seed` was loaded on the core at NoC coordinates (x,
+    y), `placement`; only 16 bits of the seed count (DEVICE_NUMERICS 3.3)."""
     x, y = placement
     lane = np.arange(LANES, dtype=np.uint32)
     return (lane * np.uint32(2) << np.uint32(10)) ^ np.uint32((seed ^ x << y) & 0xFFFF)
 
 
 def step_registers(state: State) -> State:
-    """Return the registers one step further."""
+    """Return the shift registers of all lanes one step further."""
     return state >> np.uint32(1) ^ np.where(state & np.uint32(1) != 0, np.uint32(TAPS), np.uint32(0))
 
 
 def random_words(state: State, tiles: int, vector: VectorMode = "rc") -> tuple[U32, State]:
-    """Return the random word of each datum, uint32[tiles, 32, 32] with rows and columns as usual, and the registers
-    afterwards."""
+    """Return the random word of each datum, uint32[tiles, 32, 32] with rows and columns as usual, 0 where the vector
+    mode does not reach, and the shift registers afterwards."""
     words = np.zeros((tiles, 32, 32), dtype=np.uint32)
     reached = touched_mask(vector)
     for tile in words:
@@ -391,12 +414,13 @@ def passes() -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     return places
 
 
-def threshold(probability: float) -> int:
-    """Return the 16-bit word below which a random word drops its datum, for a probability of 0 to 1."""
+def dropout_threshold(probability: float) -> int:
+    """Return the 16-bit word below which a random word drops its datum, for a probability of 0 to 1: truncated, so that
+    0 drops none."""
     return int(probability * 65535)
 
 
 def dropout(u: VectorUnit[V], x: V, random: V, scale: int, below: int) -> V:
-    """Return x * scale, or 0 where the random word is less than `below`; `scale` is a pattern with the lower half
-    zero."""
+    """Return x * scale, or 0 where the random word is less than `below` (`dropout_threshold`); `scale` is an fp32
+    pattern with the lower half zero (`bf16_cut`)."""
     return u.select(u.less(random, below), 0, multiply(u, x, scale))

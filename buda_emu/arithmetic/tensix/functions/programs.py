@@ -25,7 +25,9 @@ _INPUTS: Final = 2  # numbered before the values of the steps
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Instructions of the kernel; `registers` counts those with constants and inputs too."""
+    """Instructions of the kernel that computes a function of the vector unit, one row each: operation, target, three
+    operands, number. `constants` are loaded into the first registers, `tables` are for lookups; `registers` counts all
+    registers, those with constants and inputs too."""
 
     code: NDArray[np.int32]
     constants: U32
@@ -43,11 +45,12 @@ class Program:
         blackhole: bool = False,
         tiles: tuple[int, int] | None = None,
     ) -> None:
-        """Compute `out` from the Dst image `dst`, and for programs of two inputs from `second` and its mode.
+        """Compute `out` from the Dst image `dst`, and for programs of two inputs from `second` and its mode, by the
+        compiled kernel.
 
         Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] marks the datums to compute, the others are
-        copied. `store_mode` is that of the result where it differs. `tiles` is the range of tiles to compute, all by
-        default.
+        copied from `dst`. `load_mode` is what `dst` holds, `store_mode` what the result has where that differs. `tiles`
+        is the range (first, end) of tiles to compute, all by default.
         """
         other, other_mode = second or (dst, load_mode)
         first, other, target = map(as_rows, (dst, other, out))
@@ -60,7 +63,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class ProgramValue:
-    """An input or the result of an instruction, numbered in order of appearance."""
+    """An input of a program or the result of an instruction: its number in the order of appearance, inputs first."""
 
     index: int
 
@@ -70,13 +73,14 @@ Operand = ProgramValue | int
 
 @dataclass(slots=True)
 class Recorder:
-    """A `VectorUnit` that notes instructions: operation, operands, number."""
+    """A `VectorUnit` that records instructions instead of executing them, as `steps` (operation, operands, number) and
+    `tables`. Its methods return the value that stands for the instruction's result."""
 
     steps: "list[Step]" = field(default_factory=list[Any])
     tables: list[tuple[int, ...]] = field(default_factory=list[Any])
 
     def fma(self, x: Operand, y: Operand, z: Operand) -> ProgramValue:
-        """Record x * y + z; sums and products without a third part have instructions of their own."""
+        """Record x * y + z; bare products, sums and differences have instructions of their own."""
         if z == 0:
             return self._note(lanes.MULTIPLY, x, y)
         if x == ONE:
@@ -118,7 +122,8 @@ class Recorder:
         return self._note(lanes.SUBTRACT, a, b)
 
     def negative(self, a: ProgramValue) -> ProgramValue:
-        """Return the condition that `a` is negative: the value itself, whose sign bit decides."""
+        """Return the condition that `a` is negative, without an instruction: the value itself, because a choice looks
+        at the sign bit of its condition."""
         return a
 
     def equal(self, a: ProgramValue, b: Operand) -> ProgramValue:
@@ -134,7 +139,8 @@ class Recorder:
         return self._note(lanes.SELECT, condition, a, b)
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: ProgramValue) -> ProgramValue:
-        """Record a table lookup; equal tables are stored once, filled up to the kernel's number of ranges."""
+        """Record a table lookup; equal tables are stored once, filled up to the kernel's number of ranges with breaks
+        that no word reaches."""
         missing = lanes.TABLE_BREAKS - len(breaks)
         row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
         if row not in self.tables:
@@ -165,7 +171,8 @@ Step = tuple[int, tuple[Operand, ...], int]
 
 
 def record(function: Callable[..., ProgramValue], inputs: int = 1) -> Program:
-    """Record the program of `function(unit, *values)`, which takes one or two inputs and returns its result."""
+    """Record the program of a function of the vector unit, `function(unit, *values)`, which takes one or two inputs.
+    Raises InternalError where the result is not that of the last instruction."""
     recorder = Recorder()
     result = function(recorder, *(ProgramValue(i) for i in range(inputs)))
     if result.index != _INPUTS + len(recorder.steps) - 1:
@@ -186,9 +193,10 @@ def record(function: Callable[..., ProgramValue], inputs: int = 1) -> Program:
 
 
 def _mark_unneeded_products(steps: list[Step]) -> list[Step]:
-    """Return the steps in which a multiplication carries the condition of a choice, if only that choice reads it, where
-    the condition does not hold, and the condition is computed before it: where it holds, the product need not be
-    right."""
+    """Return the steps with a mark on each multiplication whose product counts only where a condition does not hold: it
+    gets the condition as a third operand, so that the kernel need not compute the product right where the condition
+    holds. The one reader of such a product is a choice (SELECT) for its false case, and the condition is computed
+    before the product."""
     readers: dict[int, list[int]] = {}
     for at, (_, operands, _) in enumerate(steps):
         for operand in operands:
@@ -217,11 +225,9 @@ def _choice_condition(step: Step, value: ProgramValue) -> ProgramValue | None:
 
 
 def _allocate_registers(steps: list[Step], constants: list[int]) -> tuple[list[tuple[int, ...]], int]:
-    """Return the instructions with registers, and how many there are. A register serves again once its value has been
-    read for the last time.
-
-    A result never shares a register with an operand of its own instruction.
-    """
+    """Return the instructions with registers in place of values, and the number of registers. A register is used again
+    once its value has been read for the last time; a result never shares a register with an operand of its own
+    instruction."""
     last_use: dict[int, int] = {}
     for at, (_, operands, _) in enumerate(steps):
         last_use.update({o.index: at for o in operands if isinstance(o, ProgramValue)})

@@ -46,7 +46,8 @@ from buda_emu.support.errors import InternalError, UnsupportedError
 
 
 def _pattern_rounded_to_fp16(value: float) -> int:
-    """Return a number rounded to fp16, the format in which Grayskull's kernels load constants, as an fp32 pattern."""
+    """Return a number as an fp32 pattern, rounded (nearest, ties to even) to fp16, in which Grayskull's kernels load
+    constants."""
     return single(float(np.float16(value)))
 
 
@@ -63,7 +64,8 @@ GELU_CORE_APPROX: Final = lut8((0x18FF, 0x212C, 0xFF00))
 
 
 def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute e^x as the kernel of Grayskull does."""
+    """Return e^x as Grayskull's kernel computes it: in the exact mode as Wormhole's with other constants, in the
+    approximate one by shifting a sum into the place of the exponent (DEVICE_NUMERICS 3.4)."""
     if not approximate:
         return wormhole.exp_exact(u, x, EXP_SLOPE, single(0.8634), INVERSE)
     v = u.fma(x, INVERSE, single(192.0))
@@ -79,7 +81,8 @@ def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the square root as the kernel of Grayskull does, without a test for zero."""
+    """Return the square root as Grayskull's kernel computes it: by two of Newton's steps, without a test for zero, or
+    as on Wormhole in the approximate mode (DEVICE_NUMERICS 3.4)."""
     if approximate:
         return wormhole.sqrt(u, x, approximate)
     r = u.subtract(0x5F370000, u.shift_right(x, 1))
@@ -96,25 +99,27 @@ def log(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute 1 / (1 + e^-x) as the kernel of Grayskull does."""
+    """Return 1 / (1 + e^-x) as Grayskull's kernel computes it: by a table of three ranges in both modes."""
     del approximate
     return plus(u, table(u, SIGMOID, x), HALF)
 
 
 def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute x times the normal distribution function as the kernel of Grayskull does."""
+    """Return x times the normal distribution function as Grayskull's kernel computes it: by a table in place of
+    tanh."""
     return multiply(u, u.fma(x, _gelu_core(u, x, approximate), x), HALF)
 
 
 def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the derivative of gelu as the kernel of Grayskull does."""
+    """Return the derivative of gelu as Grayskull's kernel computes it: by the normal density and a table."""
     g = exp(u, multiply(u, multiply(u, x, x), MINUS_HALF), approximate=False)
     density = multiply(u, multiply(u, g, single(0.39844)), x)
     return plus(u, u.fma(_gelu_core(u, x, approximate), HALF, density), HALF)
 
 
 def _gelu_core(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Return the function within gelu whose values are in -1 .. 1 (in place of tanh), by a table."""
+    """Return the function within Grayskull's gelu that stands for tanh, with values in -1 .. 1: a table, of a cubic of
+    x in the exact mode, of x itself in the approximate one."""
     if approximate:
         return table(u, GELU_CORE_APPROX, x)
     cube = multiply(u, multiply(u, x, x), x)
@@ -122,13 +127,15 @@ def _gelu_core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the sine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
+    """Return the sine as Grayskull's kernel computes it: by Wormhole's series, for an argument in 0 .. 2 pi, which is
+    not reduced."""
     terms = wormhole.terms_of(wormhole.SINE, approximate)
     return multiply(u, wormhole.sine_series(u, minus(u, x, PI), terms, product=False), MINUS_ONE)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the cosine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
+    """Return the cosine as Grayskull's kernel computes it: by Wormhole's series, for an argument in 0 .. 2 pi, which is
+    not reduced."""
     terms = wormhole.terms_of(wormhole.COSINE, approximate)
     return multiply(u, wormhole.cosine_series(u, minus(u, x, PI), terms), MINUS_ONE)
 
@@ -141,8 +148,9 @@ _Table = NDArray[np.uint16]
 
 
 def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
-    """Return a read-only table uint16[65536], from the user's cache or else from `make`. `about` is an object whose
-    `repr` contains all that the table depends on besides this package's sources; `name` is the cache file's name."""
+    """Return a read-only table uint16[65536], from the user's cache or else from `make`, whose result is then written
+    to the cache. `about` is an object whose `repr` contains all that the table depends on besides this package's
+    sources; the cache file is called `name` and a hash of both."""
     file = _cache_file(name, about)
     content = None
     if file:
@@ -158,7 +166,8 @@ def load_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
 
 
 def _cache_file(name: str, about: object) -> str:
-    """Return the path of the cache file of a table; "" where nothing can be kept."""
+    """Return the path of the cache file of a table, by what `load_table` is called with; "" where nothing can be
+    kept."""
     folder = cache_folder(FOLDER)
     if not folder:
         return ""
@@ -171,24 +180,26 @@ INT8_LIMIT = 127  # sign and magnitude: 7 bits of magnitude
 
 
 def quantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
-    """Return Int8 in sign and magnitude for fp32: a * scale + zero point, rounded ties away from zero and clamped to
-    +-127."""
+    """Return Int8 in sign and magnitude for fp32: a * scale + zero point in one rounding, then to the nearest integer,
+    ties away from zero, and clamped to +-127. `zero_point` is an fp32 pattern."""
     return u.to_integer(u.fma(a, scale, zero_point), INT8_LIMIT)
 
 
 def requantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
     """Return Int8 in sign and magnitude for Int32: a * scale + zero point, rounded and clamped to +-127 as
-    `quantization` does."""
+    `quantization` does. `zero_point` is an fp32 pattern."""
     return u.to_integer(u.fma(u.to_float(a), scale, zero_point), INT8_LIMIT)
 
 
 def dequantization(u: VectorUnit[V], a: V, scale: V | int, minus_zero_point: int) -> V:
-    """Return fp32 for Int32: (a - zero point) * scale, sum and product each rounded; takes the zero point negated."""
+    """Return fp32 for Int32: (a - zero point) * scale, sum and product each rounded; `minus_zero_point` is the fp32
+    pattern of the negated zero point."""
     return multiply(u, plus(u, u.to_float(a), minus_zero_point), scale)
 
 
 def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
-    """Return the sum of integers in sign and magnitude, modulo 2^32, not saturated; minus zero counts as 0."""
+    """Return the sum of integers in sign and magnitude, modulo 2^32, not saturated; minus zero counts as 0
+    (DEVICE_NUMERICS 3.3)."""
     return to_sign_magnitude(u, u.add(from_sign_magnitude(u, a), from_sign_magnitude(u, b)))
 
 
@@ -220,7 +231,9 @@ def _from_sign_magnitude_on_blackhole(u: VectorUnit[V], x: V) -> V:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the vector unit: `define(unit, *inputs, **parameters)` on lanes."""
+    """A function of the vector unit: `define(unit, *inputs, **parameters)` on lanes, with the names of its parameters.
+    `reads` and `writes` are the modes in which it loads its inputs from Dst and stores its result, None for the mode of
+    the op's Dst."""
 
     name: str
     define: Callable[..., Any]
@@ -290,7 +303,8 @@ _OWN: Final[Mapping[tuple[Core, str], Callable[..., Any]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A function of the vector unit, with values for its parameters, as one kind of core computes it."""
+    """A function of the vector unit with values for its parameters, on one kind of core. It is hashable, so that its
+    program and its table are made once."""
 
     function: Function
     core: Core
@@ -298,23 +312,25 @@ class Bound:
 
     @property
     def blackhole(self) -> bool:
-        """True where the multiply-add is Blackhole's."""
+        """True where Blackhole's multiply-add is used instead of Wormhole's."""
         return self.core == "blackhole"
 
     @property
     def define(self) -> Callable[..., Any]:
-        """The definition of the function on this core, `define(unit, *inputs)`."""
+        """The definition of the function on this core with its parameters filled in, to be called with (unit,
+        *inputs)."""
         chosen = _OWN.get((self.core, self.function.name), self.function.define)
         return partial(chosen, **dict(self.parameters))
 
     @property
     def whole_faces(self) -> bool:
-        """True where the function runs through whole faces in every vector mode, as approximate exp does (3.2)."""
+        """True where the function runs through whole faces in every vector mode, as approximate exp does
+        (DEVICE_NUMERICS 3.2)."""
         return self.function.name == "exp" and dict(self.parameters)["approximate"] is True
 
     def modes(self, mode: DstMode) -> tuple[tuple[DstMode, ...], DstMode]:
-        """Return the number formats in which the function loads its inputs from Dst, and the one in which it stores
-        its result there: formats that the function prescribes, else `mode`, the format of the op's Dst."""
+        """Return the modes in which the function loads its inputs from Dst, and the one in which it stores its result
+        there: those that the function prescribes, else `mode`, that of the op's Dst."""
         return tuple(read_mode or mode for read_mode in self.function.reads), self.function.writes or mode
 
 
@@ -330,9 +346,11 @@ def bind(name: str, core: Core = "wormhole_b0", **parameters: int | bool) -> Bou
 
 
 def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-    """Return the result's Dst image for those of the inputs, uint32[n, 32, 32], by the definition in numpy.
+    """Return the Dst image of the function's result for Dst images of its inputs, uint32[n, 32, 32] in
+    `bound.modes(mode)`, by the definition in numpy.
 
-    Datums that the vector mode does not reach keep their value of the first image.
+    Datums that the vector mode does not reach keep their value of the first image. Raises UnsupportedError for another
+    vector mode.
     """
     reads, writes = bound.modes(mode)
     values = (load(image, read_mode) for image, read_mode in zip(images, reads, strict=True))
@@ -343,8 +361,8 @@ def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "r
 def run(
     bound: Bound, mode: DstMode, out: U32, *images: U32, vector: VectorMode = "rc", tiles: tuple[int, int] | None = None
 ) -> None:
-    """Write the image that `reference` defines to `out`, by compiled kernels; images are C-contiguous. `tiles` is the
-    range of tiles to compute, all by default."""
+    """Write the image that `reference` returns to `out`, by compiled kernels; images are C-contiguous. `tiles` is the
+    range (first, end) of tiles to compute, all by default. Raises UnsupportedError for another vector mode."""
     reads, writes = bound.modes(mode)
     mask = touched_mask(vector, bound.whole_faces)
     if len(images) == 1 and reads[0] in ("bf16", "fp16"):
@@ -359,27 +377,28 @@ def run(
 
 
 def bf16_cut(value: float) -> int:
-    """Return a parameter truncated to bf16, as an fp32 pattern: slope of lrelu, scale of dropout."""
+    """Return a number truncated to bf16, as an fp32 pattern: for the slope of lrelu and the scale of dropout."""
     return single(value) & 0xFFFF0000
 
 
 def fp16_constant(value: float) -> int:
-    """Return a parameter as a constant of 16 bits of family A, as an fp32 pattern: threshold of a relu on dest. The
-    exponent is moved whatever it is: code 0, which stands for all below 2^-14, is 2^-15 (10: 3.3)."""
+    """Return a number as a constant of 16 bits of family A, as an fp32 pattern: for the threshold of a relu on dest.
+    The exponent is moved whatever it is: code 0, which stands for all below 2^-14, is 2^-15 (DEVICE_NUMERICS 10:
+    3.3)."""
     code = int(SCALAR_CODECS["Float16"].encode(np.array([value], dtype=np.float32))[0])
     return (code & 0x8000) << 16 | ((code & 0x7FFF) << 13) + (FAMILY_SHIFT << 23)
 
 
 @lru_cache(maxsize=64)
 def _recorded_program(bound: Bound) -> Program:
-    """Return the program of a function for the kernel, recorded once and then cached."""
+    """Return the program of a function for the kernel, recorded once per process."""
     return record(bound.define, len(bound.function.reads))
 
 
 @lru_cache(maxsize=64)
 def _result_table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
-    """Return the results for all 65536 datums of a 16-bit mode, uint16[65536], by the definition; from the cache of
-    this process or of an earlier one if there."""
+    """Return the results for all 65536 datums of a 16-bit mode, uint16[65536] by datum; from the memory of this process
+    or the user's cache if there, else computed by the definition."""
 
     def compute() -> NDArray[np.uint16]:
         """Compute the table by the definition."""

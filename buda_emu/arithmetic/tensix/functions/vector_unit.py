@@ -22,8 +22,9 @@ _LEADING_BIT: Final = 26
 
 
 def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
-    """Return x * y + z of fp32 patterns, element by element, as the chip's unit rounds it: subnormals count as 0, and
-    Blackhole differs in zeros; the arguments broadcast (3.1)."""
+    """Return x * y + z of fp32 patterns, element by element, as the chip's vector unit rounds it (DEVICE_NUMERICS 3.1):
+    subnormals count as 0; the arguments broadcast. Blackhole differs in NaNs, in the signs of zeros, and in the
+    rounding of results near the least exponent."""
     x64, y64, z64 = np.broadcast_arrays(*(np.asarray(a).astype(np.int64) for a in (x, y, z)))
     ex, ey, ez = ((a >> 23) & 255 for a in (x64, y64, z64))
     mx, my, mz = (np.where(e == 0, 0, (a & FRACTION) | HIDDEN) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
@@ -52,15 +53,15 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     if blackhole:
         ended = is_nan | z_inf | infinite
     ep = np.minimum(ep, 255)
-    finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
+    finite = _sum_finite(p, ep, sp, mz << 3, ez, sz, blackhole)
     marked = np.where(is_nan, seed | (finite & MAGNITUDE), finite)  # the sign is the seed's
     return np.where(ended, special, marked).astype(np.uint32)
 
 
-def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
+def _sum_finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
     """Return the patterns of the rounded sum of product (magnitude p, exponent ep, sign sp) and addend (q, ez, sz), for
     finite operands: aligned, added, normalised, rounded to nearest even, and flushed to zero below the least exponent
-    (steps 3 to 8 of DEVICE_NUMERICS 3.1)."""
+    (steps 3 to 8 of DEVICE_NUMERICS 3.1). Magnitudes have the leading one at bit 26."""
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)
@@ -103,7 +104,8 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
 
 
 def _shift_right(value: _I64, distance: _I64) -> _I64:
-    """Return `value` shifted right, with the lost bits ORed into bit 0 (sticky) unless nothing else is left."""
+    """Return `value` shifted right, with the lost bits ORed into bit 0 (sticky), but 0 where nothing is left above
+    them."""
     distance = np.minimum(distance, 40)
     upper = value >> distance
     lost = value != upper << distance
@@ -115,8 +117,9 @@ V = TypeVar("V")
 
 
 class VectorUnit(Protocol[V]):
-    """The instructions of the vector unit, on values V that stand for registers of 32 lanes or for conditions. A plain
-    int is a constant: the same 32 bits in every lane."""
+    """The instructions of the vector unit, on values V that stand for registers of 32 lanes or for conditions.
+    Functions of the unit are written against it once, and executed or recorded by its implementations. A plain int is a
+    constant: the same 32 bits in every lane."""
 
     def fma(self, x: V | int, y: V | int, z: V | int) -> V:
         """Return x * y + z of fp32 patterns, as the chip rounds it (DEVICE_NUMERICS 3.1)."""
@@ -269,5 +272,6 @@ class NumpyUnit:
 
 
 def _words(value: _Words | int) -> U32:
-    """Return words, or a constant as an array of no dimensions: unlike a scalar, it wraps around silently."""
+    """Return words as they are, or a constant as a uint32 array of no dimensions, which wraps around silently where a
+    scalar would warn."""
     return np.asarray(value, dtype=np.uint32)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.kernels.functions.elementary import keep_scale
 from buda_emu.arithmetic.kernels.tensix.functions.vector_unit import random_words as random_words_kernel
-from buda_emu.arithmetic.tensix.functions.elementary import seed_registers, threshold
+from buda_emu.arithmetic.tensix.functions.elementary import dropout_threshold, seed_registers
 from buda_emu.arithmetic.tensix.functions.table import Bound, bf16_cut, bind
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, touched_mask
 from buda_emu.arithmetic.tensix.registers import Core
@@ -33,7 +33,7 @@ def bound_function(call: PlannedOp, core: Core, approximate: bool) -> Bound:
             return bind("lrelu", core, slope=bf16_cut(attributes.slope))
         case "dropout":
             scale = bf16_cut(float(keep_scale(attributes.p, "p" in attributes.given)))
-            return bind("dropout", core, scale=scale, below=threshold(attributes.p))
+            return bind("dropout", core, scale=scale, below=dropout_threshold(attributes.p))
         case name:
             return bind(name, core, approximate=approximate)
 

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 from buda_emu.arithmetic.kernels.tensix.functions.vector_unit import random_words as kernel
-from buda_emu.arithmetic.tensix.functions.elementary import random_words, seed_registers, step_registers, threshold
+from buda_emu.arithmetic.tensix.functions.elementary import (
+    dropout_threshold,
+    random_words,
+    seed_registers,
+    step_registers,
+)
 from buda_emu.arithmetic.tensix.functions.table import bf16_cut, bind, reference
 from buda_emu.arithmetic.tensix.lanes import touched_mask
 from device_vectors import mismatches
@@ -57,7 +62,7 @@ def after(steps):
 
 def test_the_share_that_is_dropped():
     words, _ = random_words(seed_registers(0x5A5A), 20)
-    below = threshold(0.3)
+    below = dropout_threshold(0.3)
     assert below == 19660
     image = np.full_like(words, 0x3F800000)
     out = reference(bind("dropout", scale=bf16_cut(1 / 0.7), below=below), "fp32", image, words).view(np.float32)

@@ -152,7 +152,7 @@ def test_a_run_whose_floats_cannot_be_made_exact_is_none(looped, monkeypatch):
         raise be.UnsupportedError("no exact floats")
 
     monkeypatch.setattr(float_state, "_is_exact", lambda: False)
-    monkeypatch.setattr(float_state, "_library", refuse)
+    monkeypatch.setattr(float_state, "_c_library", refuse)
     with pytest.raises(be.UnsupportedError, match="no exact floats"):
         looped.run("p", {"$p_loop_count": 1})
 
