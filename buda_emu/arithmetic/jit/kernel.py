@@ -137,7 +137,7 @@ class Compilation(NamedTuple):
 
 
 class _Watcher(NamedTuple):
-    """What `compilations` was called with, and the list that it gave."""
+    """The arguments of a call of `compilations`, and the list that it gave."""
 
     started: Callable[[str], object]
     finished: Callable[[Compilation], object]

@@ -79,7 +79,7 @@ def _emit_memory(module: Any) -> None:
             builder.store(value, builder.gep(held, [_WORD(0), _WORD(number)]))
         return block
 
-    def allocate_aligned(builder: Builder, size: Value, alignment: Value) -> Value:
+    def allocate_with_alignment(builder: Builder, size: Value, alignment: Value) -> Value:
         """Emit the allocation of a block for an alignment that the caller passes, a 32-bit number of bytes."""
         return allocate(builder, size, builder.zext(alignment, _SIZE))
 
@@ -89,9 +89,11 @@ def _emit_memory(module: Any) -> None:
 
     _define_function(module, "NRT_MemInfo_alloc", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
     _define_function(module, "NRT_MemInfo_alloc_safe", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
-    _define_function(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned)
     _define_function(
-        module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned
+        module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_with_alignment
+    )
+    _define_function(
+        module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_with_alignment
     )
 
     def allocate_bytes(builder: Builder, size: Value) -> Value:
