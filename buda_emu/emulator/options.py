@@ -98,8 +98,8 @@ def parameter_texts(parameters: object) -> dict[str, str]:
 
 
 def _parameter_text(name: str, value: Any) -> str:
-    """Return one parameter as text. Raises HostError for a value that is no integer; warns with HostWarning of a text
-    of which the machine reads only the beginning, and returns that."""
+    """Return one parameter as text. A text stays as it is, but one of which the machine reads only the beginning, such
+    as `1.9`, becomes that integer, with a HostWarning. Raises HostError for another value that equals no integer."""
     if isinstance(value, str):
         if not is_read_in_part(value):
             return value

@@ -171,8 +171,8 @@ _EMPTY: Final = -1  # no number of sections
 
 
 def _section_count(path: str) -> int:
-    """Return how many of a netlist's sections a file holds, all of them for one that cannot be read, and `_EMPTY` for
-    one without any text."""
+    """Return how many sections of a netlist begin in the first `_MOST_BYTES` of a file; `_EMPTY` for one without any
+    text. A file that cannot be read counts as a netlist (`_LEAST_SECTIONS`), so that opening it reports why."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
             data = file.read(_MOST_BYTES)

@@ -178,8 +178,9 @@ def iterate_tap_indices(
     clamp: bool = False,
     flipped: bool = False,
 ) -> Iterator[Array]:
-    """Yield `tap_indices` for each dimension of windows. `sizes` are those of the space, the kernel and the output;
-    `flipped` puts the last tap first."""
+    """Yield for each dimension of windows the indices [kernel, output] that the taps read: -1 outside of the space, or
+    with `clamp` what the window's first tap inside reads. `sizes`: those of the space, the kernel and the output;
+    `attrs`: strides, dilations and pads; `flipped` puts the last tap first."""
     options = (attrs["strides"], attrs["dilations"], attrs["pads"])
     for size, k, count, stride, dilation, pad in zip(*sizes, *options, strict=True):
         index = tap_indices(size, k, stride, dilation, pad, count, clamp=clamp)

@@ -179,7 +179,8 @@ class PickTable:
         return self._counts[cut]
 
     def _measure_fullest_row(self, cut: WorkDivision) -> Counts:
-        """Count strips, ublocks, pairs, tiles and words of each row of cores, and return the largest figures."""
+        """Return the largest numbers of strips, ublocks, pairs and distinct tiles of any row of cores, each by itself,
+        and of the tiles that hold the words of a row."""
         block = self.rows // cut.grid_rows
         core = self.row // block
         wide = int(self.inner.max(initial=0)) // cut.u_kt + 1

@@ -131,7 +131,8 @@ def _holds_real_numbers(kind: "np.dtype[Any]") -> bool:
 
 
 def _are_values_of(tensor: "Array", kind: "np.dtype[Any]") -> "Array":
-    """Return for each element whether the logical or integer type `kind` has it as a value."""
+    """Return for each element whether it is a value of `kind`, a logical type (0 or 1) or an integer type (whole,
+    within its range)."""
     if kind.kind == "b":
         return (tensor == 0) | (tensor == 1)
     bounds = np.iinfo(kind)

@@ -137,7 +137,8 @@ def read_ofmap(values: Values, entry: Object, place: str, core: str) -> Ofmap:
 
 
 def _read_destination(values: Values, entry: Object, place: str, key: str) -> Destination:
-    """Read a destination of an ofmap. `key` is the key that names the core in this dialect."""
+    """Return a destination of an ofmap, a core with its workload or a DRAM, whose number stands under `key`, as this
+    dialect calls it. Wrong or missing values become findings of `values`."""
     kind: PlaceKind = values.word(entry, "type", place, PLACES)
     if kind == "core":
         workload = values.integer(entry, "workload_id", place)

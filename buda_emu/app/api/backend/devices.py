@@ -351,7 +351,8 @@ def presented_devices() -> tuple[PresentedDevice, ...]:
 
 
 def describe_presented_cluster() -> dict[str, Any]:
-    """Return the content of a cluster's file that describes the devices that are shown."""
+    """Return the content of a cluster file that describes the devices of `presented_devices`. Raises RuntimeError for a
+    setting that cannot be read."""
     devices = presented_devices()
     linked_pairs = 0
     if devices and devices[0].arch in _ARCHS_WITH_ETHERNET:

@@ -66,8 +66,8 @@ class Nocs:
         self._assign_ports()
 
     def route_pipes(self) -> list[Route]:
-        """Return the route of each pipe that was made, in their order, with the loads of both NoCs balanced for each
-        op."""
+        """Return the route of each pipe in `pipes.made`, in that order. Operands of an op are moved to the other NoC,
+        as far as they may go there, while one NoC carries at least two more of them."""
         last: dict[tuple[str, int], _Seen] = {}
         routes = [self._route(draft, last) for draft in self.pipes.made]
         for op in self.epoch.ops.values():

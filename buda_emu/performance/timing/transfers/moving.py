@@ -171,7 +171,7 @@ class MovingPaths:
         return False
 
     def is_transposed(self, name: str) -> bool:
-        """Return whether the grid of an op is transposed."""
+        """Return whether the grid of an op is transposed now, after the moves so far."""
         return bool(self._grids.transposed[self.number[name]])
 
     def time(self, steps: Steps, durations: Ints) -> None:

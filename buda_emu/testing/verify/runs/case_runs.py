@@ -193,7 +193,8 @@ class _CaseRunner:
         return self._noting.exercised_features
 
     def _results_of_op(self, name: str) -> NDArray[Any] | None:
-        """Return an op's results from outside, [inputs, t, rows, cols], None where there are none."""
+        """Return the results of an op that the case's reference files hold, [inputs, t, rows, cols], with which the op
+        is compared; None where they hold none. Raises HostError for a file of another size, shape or kind."""
         if self._reference is None:
             return None
         op = self._netlist.ops[name]

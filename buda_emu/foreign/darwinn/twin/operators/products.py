@@ -297,8 +297,8 @@ def finish_sums(sums: Ints, scale: Rescale) -> Ints:
 
 
 def conv_reference(x: Array, kernel: Array, placement: Geometry) -> Ints:
-    """Return the sums of a convolution, `[n, y, x, out]`, by definition. x: `[n, h, w, in]`, kernel: `[h, w, in,
-    out]`."""
+    """Return the int64 sums of a convolution, `[n, y, x, out]`, by definition, before bias and rescaling. It runs where
+    32 bits might not hold a sum, and kernels are tested against it. x: `[n, h, w, in]`, kernel: `[h, w, in, out]`."""
     out = np.zeros((x.shape[0], *placement.out, kernel.shape[3]), np.int64)
     for patch, ky, kx, rows, columns in _patches(x, kernel.shape[:2], placement):
         out[:, rows, columns] += np.einsum("nyxi,io->nyxo", patch, kernel[ky, kx].astype(np.int64))
@@ -306,7 +306,8 @@ def conv_reference(x: Array, kernel: Array, placement: Geometry) -> Ints:
 
 
 def depthwise_reference(x: Array, kernel: Array, placement: Geometry) -> Ints:
-    """Return the sums of a depthwise convolution, `[n, y, x, channel]`, by definition. kernel: `[h, w, channel]`."""
+    """Return the int64 sums of a depthwise convolution, `[n, y, x, channel]`, by definition, before bias and rescaling.
+    It runs where 32 bits might not hold a sum, and kernels are tested against it. kernel: `[h, w, channel]`."""
     times = kernel.shape[2] // x.shape[3]
     out = np.zeros((x.shape[0], *placement.out, kernel.shape[2]), np.int64)
     for patch, ky, kx, rows, columns in _patches(x, kernel.shape[:2], placement):

@@ -396,7 +396,7 @@ class Embedding(OpKind):
     """embedding: rows of a table, by indices."""
 
     def is_flat(self, index: int) -> bool:
-        """Return whether the operand is the table."""
+        """Return whether the operand is read as flat rows, as the table is and the indices are not."""
         return index == 0
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
