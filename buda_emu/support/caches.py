@@ -71,8 +71,8 @@ def is_private(directory: "str | os.PathLike[str]") -> bool:
 
 
 def usable(directory: "str | os.PathLike[str]") -> bool:
-    """Return whether files may be read from a folder, and kept there, at this moment. A missing folder is made, for
-    this user alone.
+    """Return whether a folder is safe from other users at this moment, so that its files can be trusted. A missing
+    folder is made, for this user alone; False where that fails. Whether files can be written there is not tested.
 
     A folder is usable only where nobody else can put files there or another folder in its place: see `distrust`. Ask
     before each use, because the permissions of a folder can change. A reason for distrust is logged, once.

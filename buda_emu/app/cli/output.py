@@ -97,7 +97,7 @@ def _discard_output(stream: IO[str]) -> None:
 
 
 def complain(text: str) -> None:
-    """Print a line to standard error. A failure to do so is ignored, since it cannot be reported."""
+    """Print a line to standard error. An OSError in doing so is ignored, since it cannot be reported."""
     with suppress(OSError):
         say(text, sys.stderr)
 

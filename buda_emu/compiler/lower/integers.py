@@ -146,7 +146,8 @@ class _Steps:
         self.name = low.name()
 
     def add_op(self, type: str, /, *operands: Use | str, **attrs: Unpack[TileAttributes]) -> str:
-        """Add a sub-op on operands of the fused op and results of other sub-ops, and return its name."""
+        """Record a sub-op in `members`, and return its name, an operand for later sub-ops. `operands`: names of
+        sub-ops, or uses by the fused op, which is made of all members later."""
         name = f"{self.name}.{len(self.members)}"
         uses = [Use(operand) if isinstance(operand, str) else operand for operand in operands]
         self.members[name] = TileOp(name=name, type=type, uses=uses, shape=self.value.shape_in_tiles, attrs=attrs)

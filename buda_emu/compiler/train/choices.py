@@ -83,8 +83,9 @@ def _sgd_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
 
 
 def _adam_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
-    """Return the numbers that the host pushes before a step of Adam, the corrections of the first steps' bias. The host
-    computes them because powers of 0.999 would be 1 in formats of 8 bits. `step` counts from 1."""
+    """Return the numbers that the host pushes before a step of Adam, from 1: `step_size`, the rate divided by
+    1 - beta1^step, and `correction`, (1 - beta2^step)^-0.5, which undo the bias of the first steps. The host computes
+    them because powers of 0.999 would be 1 in formats of 8 bits."""
     return {"step_size": rate / (1 - options["beta1"] ** step), "correction": (1 - options["beta2"] ** step) ** -0.5}
 
 

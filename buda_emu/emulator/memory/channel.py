@@ -43,9 +43,9 @@ class Fifo:
         return self.ring.advance_write()
 
     def next_read(self) -> int:
-        """Return the slot at the local read pointer, which the epoch reads for its next input, and then move the pointer
-        by rd_ptr_autoinc, but not in a static queue (prologue or epilogue; NETLIST 4.1 get). Raises ProgramError when
-        the queue is empty."""
+        """Return the slot at the local read pointer, which the epoch reads for its next input, and move the pointer by
+        rd_ptr_autoinc, but not in a static queue (prologue or epilogue; NETLIST 4.1 get). Raises ProgramError when the
+        queue is empty."""
         ring = self.ring
         if ring.empty:
             raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)

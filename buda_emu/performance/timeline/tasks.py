@@ -181,7 +181,8 @@ class Tasks:
         return took
 
     def _impossible_tokens(self, number: int, tokens: int, label: str) -> HostError:
-        """Return, to be raised, the error for tokens of an object that a task cannot give or take."""
+        """Return, to be raised, the error for `tokens` of object `number` that a task cannot give or take; `label` is
+        the task's, "" if it has none."""
         return HostError(f"task {label or len(self)}: {tokens} tokens of object {number} are not possible")
 
     def label(self, task: int) -> str:

@@ -440,9 +440,10 @@ def check_initial_value(call: Call, word: str) -> None:
 
 @hlo("stablehlo.reduce")
 def reduce(call: Call) -> Any:
-    """`reduce_sum` and so on, by the operator in the reduction's body; of values with their indices `argmax`
+    """`reduce_sum` and so on, by the operator in the reduction's body; of values with their positions (jax's argmax and
+    argmin) the extreme values and their positions.
 
-    Raises NotSupportedError for another body, and for a reduction that does not begin with its neutral element.
+    Raises NotSupportedError for another body and, without positions, for a start other than the neutral element.
     """
     body = call.regions[0]
     dims = tuple(call.attrs["dimensions"])
