@@ -30,6 +30,7 @@ def test_outputs_are_those_of_onnxruntime(path):
         np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-4 * max(1.0, float(np.abs(want).max())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["grayskull", "blackhole"])
 @pytest.mark.parametrize("path", MODELS[:3], ids=lambda path: path.stem)
 def test_other_architectures_have_no_findings(path, arch):

@@ -148,6 +148,7 @@ def test_steps_have_the_same_bits_and_less_is_stored():
     assert f"computed again: {', '.join(spared.stored.again)}" in spared.report()
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_the_chip_is_computed_again():
     """A chip whose memory is a little too small."""
     from buda_emu.compiler.train.choices import Choices
