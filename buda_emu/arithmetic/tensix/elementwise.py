@@ -45,8 +45,8 @@ def elwmul(dst: U32, srca: U32, srcb: U32, phase: int, family: Family, mode: Dst
 
 def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
     """Return the float Dst image of srca + srcb, added to `dst` unless it is None (DEVICE_NUMERICS 2.5); all shapes are
-    the same. The sum is rounded to 11 bits, then to what Dst holds. Raises UnsupportedError for a 16-bit Dst of another
-    family than the operands'."""
+    the same. The smaller operand is rounded to the last of the larger one's 11 bits, and the sum to what Dst holds.
+    Raises UnsupportedError for a 16-bit Dst of another family than the operands'."""
     require_pairing(family, mode)
     a, b = (np.where(exponent_of(x) == 0, np.uint32(0), x & SRC_BITS) for x in (srca, srcb))
     a_larger = a & ~SIGN >= b & ~SIGN
@@ -81,8 +81,9 @@ def move_to_dst(srca: U32, mode: DstMode) -> U32:
 
 
 def copy_to_dst(srca: U32, family: Family, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image of a float operand that an op copies to Dst: moved, but for an fp32 Dst, where the chip's
-    kernels add zero to it instead, which makes infinities and NaNs infinities (DEVICE_NUMERICS 2.7)."""
+    """Return the Dst image of a float operand that an op copies to Dst: moved (`move_to_dst`), but for an fp32 Dst,
+    where the chip's kernels add zero to it instead, and data with exponent 255 lose their fraction (DEVICE_NUMERICS
+    2.7)."""
     if mode == "fp32":
         return elwadd(None, srca, np.zeros_like(srca), family, mode, core)
     return move_to_dst(srca, mode)

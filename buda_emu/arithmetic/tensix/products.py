@@ -31,8 +31,8 @@ _DROP: Final[Mapping[DstMode, int]] = MappingProxyType({"fp32": 0, "bf16": 16, "
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A signed number that is to be added to Dst (ACC, 2.3): sign 0 or 1, exponent X, and magnitude in units of 2^-23
-    of 2^X."""
+    """A signed number that is to be added to Dst (ACC, DEVICE_NUMERICS 2.3): sign 0 or 1, exponent X, and magnitude in
+    units of 2^-23 of 2^X."""
 
     sign: I64
     exponent: I64
@@ -40,9 +40,9 @@ class Sum:
 
 
 def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image after one or two sums are added to it at once (ACC, 2.3); all shapes are the same. `family`
-    is that of the operands' formats; `core` says whose errors are imitated. Raises UnsupportedError for a 16-bit Dst of
-    the other family."""
+    """Return the Dst image after one or two sums are added to it at once (ACC, DEVICE_NUMERICS 2.3); all shapes are the
+    same. `family` is that of the operands' formats; `core` says whose errors are imitated. Raises UnsupportedError for
+    a 16-bit Dst of the other family."""
     require_pairing(family, mode)
     old = to_word(dst, mode)
     old_exponent = exponent_of(old)
@@ -118,16 +118,16 @@ class Product:
 
 
 def part_of_srca(significand: I64, phase: int) -> I64:
-    """Return the 5 bits of an 11-bit significand that SrcA gives to a phase (2.1): the upper ones, or in odd phases the
-    next ones. The lowest bit is never used."""
+    """Return the 5 bits of an 11-bit significand that SrcA gives to a phase (DEVICE_NUMERICS 2.1): the upper ones, or
+    in odd phases the next ones. The lowest bit is never used."""
     if phase & 1:
         return significand >> 1 & 31
     return significand >> 6
 
 
 def part_of_srcb(significand: I64, phase: int) -> I64:
-    """Return the 7 bits of an 11-bit significand that SrcB gives to a phase (2.1): the upper ones, or in phases 2 and 3
-    the lower 4 with zeros below."""
+    """Return the 7 bits of an 11-bit significand that SrcB gives to a phase (DEVICE_NUMERICS 2.1): the upper ones, or
+    in phases 2 and 3 the lower 4 with zeros below."""
     if phase & 2:
         return (significand & 15) << 3
     return significand >> 4
@@ -135,13 +135,13 @@ def part_of_srcb(significand: I64, phase: int) -> I64:
 
 def correction(phase: int) -> int:
     """Return how many binary places the products of a phase lie below those of phase 0: it is subtracted from their
-    exponent (2.1)."""
+    exponent (DEVICE_NUMERICS 2.1)."""
     return 5 * (phase & 1) + 7 * (phase >> 1)
 
 
 def product(srca: U32, srcb: U32, phase: int, family: Family, mode: DstMode) -> Product:
-    """Return the products of Src words, which broadcast, in one phase (2.1). With a zero operand a product is +0, and
-    its exponent the bias of the phase alone, or 0 if that is negative."""
+    """Return the products of Src words, which broadcast, in one phase (DEVICE_NUMERICS 2.1). With a zero operand a
+    product is +0, and its exponent the bias of the phase alone, or 0 if that is negative."""
     bias = BIAS[family, mode] - correction(phase)
     exponent_a = exponent_of(srca)
     exponent_b = exponent_of(srcb)
@@ -162,16 +162,16 @@ _SRCB_MASKS: Final = (0x3F0, 0x00F)
 
 def int_mvmul(dst: U32, srcb: U32, srca: U32, phase: int) -> U32:
     """Return the integer Dst image [..., rows, cols], words of sign and magnitude, after srcb [..., rows, 16] x srca
-    [..., 16, cols] is added in one phase, which multiplies some of the bits of each magnitude (5); saturated at +-(2^31
-    - 1)."""
+    [..., 16, cols] is added in one phase, which multiplies some of the bits of each magnitude (DEVICE_NUMERICS 5);
+    saturated at +-(2^31 - 1)."""
     a = _masked_values(srca, _SRCA_MASKS[phase & 1])
     b = _masked_values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + b @ a)
 
 
 def int_elwmul(dst: U32, srca: U32, srcb: U32, phase: int) -> U32:
-    """Return the integer Dst image after the products of one phase, element by element, are added (5); all shapes are
-    the same. Saturated at +-(2^31 - 1)."""
+    """Return the integer Dst image after the products of one phase, element by element, are added (DEVICE_NUMERICS 5);
+    all shapes are the same. Saturated at +-(2^31 - 1)."""
     a = _masked_values(srca, _SRCA_MASKS[phase & 1])
     b = _masked_values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + a * b)
@@ -194,7 +194,7 @@ def int_elwsub(dst: U32 | None, srca: U32, srcb: U32) -> U32:
 
 def int_copy(srca: U32) -> U32:
     """Return the integer Dst image of an 8-bit operand that an op copies to Dst: the chip's kernels add zero to it
-    (2.7)."""
+    (DEVICE_NUMERICS 2.7)."""
     return int_elwadd(None, srca, np.zeros_like(srca))
 
 
@@ -223,8 +223,8 @@ GROUP = 8
 
 def mvmul(dst: U32, srcb: U32, srca: U32, phase: int, family: Family, mode: DstMode, core: Core) -> U32:
     """Return the Dst image [..., rows, cols] after srcb [..., rows, 16] x srca [..., 16, cols] is added in one phase:
-    the instruction MVMUL (2.2). The sums of products 0 to 7 and 8 to 15 enter one single addition, which rounds
-    once."""
+    the instruction MVMUL (DEVICE_NUMERICS 2.2). The sums of products 0 to 7 and 8 to 15 enter one single addition,
+    which rounds once."""
     terms = product(srca[..., None, :, :], srcb[..., :, :, None], phase, family, mode)
     sums = [_group_sum(terms, slice(first, first + GROUP)) for first in range(0, srca.shape[-2], GROUP)]
     return accumulate(dst, sums, family, mode, core)
@@ -232,7 +232,8 @@ def mvmul(dst: U32, srcb: U32, srca: U32, phase: int, family: Family, mode: DstM
 
 def _group_sum(terms: Product, k: slice) -> Sum:
     """Return the sum of the products in slice `k` of the last axis but one, each aligned to the largest exponent among
-    them and rounded half up in magnitude (2.2); +0 with exponent 0 where that exponent is not positive."""
+    them and rounded half up in magnitude (DEVICE_NUMERICS 2.2); +0 with exponent 0 where that exponent is not
+    positive."""
     sign, magnitude, exponent = (x[..., k, :] for x in (terms.sign, terms.magnitude, terms.exponent))
     largest = np.maximum.reduce(exponent, axis=-2)
     distance = np.minimum(largest[..., None, :] - exponent, 30)
@@ -248,7 +249,7 @@ FACE: Final = 16
 
 def tile_matmul(dst: U32, in0: U32, in1: U32, phases: Sequence[int], family: Family, mode: DstMode, core: Core) -> U32:
     """Return the Dst image [..., rows, cols] after K tiles in0 [..., K, rows, k] x in1 [..., K, k, cols] are added, in
-    the order of the chip's matmul kernel (2.8): each step of 16 products rounds to what Dst holds.
+    the order of the chip's matmul kernel (DEVICE_NUMERICS 2.8): each step of 16 products rounds to what Dst holds.
 
     k is 16 or 32: an inner face that does not exist is skipped. Leading axes broadcast with those of `dst`.
     """
@@ -269,7 +270,7 @@ def int_tile_matmul(dst: U32, in0: U32, in1: U32, core: Core) -> U32:
 
 def _mvmul_steps(phases: Sequence[int], inner: int, core: Core) -> Iterator[tuple[int, slice]]:
     """Yield (phase, inner face) of each MVMUL of one tile, the face as a slice of the inner dimension: on Grayskull
-    face by face with all phases, elsewhere phase by phase with all faces (2.8)."""
+    face by face with all phases, elsewhere phase by phase with all faces (DEVICE_NUMERICS 2.8)."""
     faces = [slice(first, first + FACE) for first in range(0, inner, FACE)]
     if core == "grayskull":
         for k in faces:

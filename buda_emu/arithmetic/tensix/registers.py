@@ -59,8 +59,8 @@ def significand_of(words: U32) -> I64:
 
 
 def to_word(dst: U32, mode: DstMode) -> U32:
-    """Return a Dst image as the 32-bit words that the matrix unit works on: bf16 moves up by 16 bits, fp16 by 13 below
-    its sign, fp32 and int32 are copied."""
+    """Return a Dst image as the 32-bit words that the matrix unit works on: bf16 moves up by 16 bits, of fp16 exponent
+    and fraction by 13 and the sign to the top; 32-bit data are copied."""
     if mode == "bf16":
         return dst << np.uint32(16)
     if mode == "fp16":
@@ -69,7 +69,8 @@ def to_word(dst: U32, mode: DstMode) -> U32:
 
 
 def to_image(words: U32, mode: DstMode) -> U32:
-    """Return the Dst image of words of the matrix unit, the reverse of `to_word`."""
+    """Return the Dst image of words of the matrix unit, the reverse of `to_word`: bits that Dst does not hold are
+    cut."""
     if mode == "bf16":
         return words >> np.uint32(16)
     if mode == "fp16":
@@ -169,9 +170,9 @@ def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df
 
 
 def _float_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, wide: bool) -> OpRegisters:
-    """Return the registers of an op of floats; `wide`: its Dst has 32 bits. A Float32 operand becomes Tf32 with a
-    32-bit Dst, but of an op of family A it becomes Float16. Raises UnsupportedError for families mixed among the
-    inputs."""
+    """Return the registers of an op of floats; `wide`: its Dst has 32 bits. A Float32 operand becomes Tf32 with such a
+    Dst where some inputs are of family B or all are Float32, else a 16-bit float of the op's family. Raises
+    UnsupportedError for families mixed among the inputs."""
     family = _op_family(in_dfs, out_df, intermed_df)
     single = "Float16_b"
     if family == "a":

@@ -35,7 +35,7 @@ BLOCK: Final = 1 << 22
 """Elements that are read at a time: 16 MiB in float32."""
 RoomCheck = Callable[[int, str], None]
 """Is there room for so many bytes, of this? Raises where there is not."""
-_ROOM_CHECK: Final[ContextVar[RoomCheck | None]] = ContextVar("room_check", default=None)
+_ROOM_CHECK: Final[ContextVar[RoomCheck | None]] = ContextVar("asked", default=None)
 
 
 @contextmanager

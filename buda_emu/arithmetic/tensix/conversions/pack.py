@@ -23,11 +23,11 @@ _TOP: Final = 127  # the largest magnitude of 7 bits
 
 def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return datums as a block format stores them: codes uint8[..., n] in the low bits (sign above the magnitude) and
-    shared exponents uint8[..., n / 16] (4.5).
+    shared exponents uint8[..., n / 16] (DEVICE_NUMERICS 4.5).
 
     `datums` uint32[..., n], n a multiple of 16: bf16 patterns for family B, fp16 patterns for family A, of which 7 bits
     of fraction count. An exponent of 0 leaves the fraction as it is, without a leading one: only a relu's threshold has
-    that (10: 4).
+    that (DEVICE_NUMERICS 10: 4).
     """
     spec = FORMATS[out_df]
     exponent_bits = 8
@@ -73,12 +73,12 @@ def intermediate(
     mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0", from_single: bool = False
 ) -> Intermediate:
     """Return the packer's first format for a Dst mode and an output format: Dst is converted to it before the relu
-    (4.1).
+    (DEVICE_NUMERICS 4.1).
 
     `integer_op`: the op computes on integers; then a Dst of 32 bits may also hold fp32 words, which dequantization
     leaves there. `from_single`: the packed tile is the op's output, and its input 0 is a Float32: a Dst of 16 bits then
-    goes into blocks of its family without a rounding to 6 bits before (10: 4.1). Raises UnsupportedError for a pair of
-    formats that the packer cannot convert.
+    goes into blocks of its family without a rounding to 6 bits before (DEVICE_NUMERICS 10: 4.1). Raises
+    UnsupportedError for a pair of formats that the packer cannot convert.
     """
     out = RAW_AS.get(out_df, out_df)
     if is_integer(out):
@@ -99,8 +99,8 @@ _FLOATS_OF_FAMILY: Final[Mapping[str, Intermediate]] = MappingProxyType({"a": "F
 
 
 def _intermediate_of_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> Intermediate:
-    """Return the packer's first format for a Dst of 16-bit floats: one of Dst's family of exponents (4.1). Raises
-    UnsupportedError for an output of the other family that Grayskull does not pack."""
+    """Return the packer's first format for a Dst of 16-bit floats: one of Dst's family of exponents (DEVICE_NUMERICS
+    4.1). Raises UnsupportedError for an output of the other family that Grayskull does not pack."""
     out = RAW_AS.get(out_df, out_df)
     family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
     dst_family = "b"
@@ -118,8 +118,8 @@ def _intermediate_of_16_bits(mode: DstMode, out_df: str, core: Core, from_single
 @lru_cache(maxsize=256)
 def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = False) -> int:
     """Return the bits of the threshold that the packer's relu compares with: 16 bits of Float16 for outputs of family A
-    from a 16-bit Dst (4.3), in a fused op from any Dst (10: 6), else of bf16; both truncate. For integer outputs it is
-    the threshold's integer part, which is inferred."""
+    from a 16-bit Dst (DEVICE_NUMERICS 4.3), in a fused op from any Dst (DEVICE_NUMERICS 10: 6), else of bf16; both
+    truncate. For integer outputs it is the threshold's integer part, which is inferred."""
     if is_integer(out_df):
         return int(min(threshold, MAGNITUDE))
     narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and (fused or mode != "fp32")
@@ -140,8 +140,8 @@ INTEGERS: Final = ("Int32", "Int8", "UInt8", "UInt16")
 
 
 def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Return datums of the intermediate format `held_as` after the packer's relu (4.3); `threshold` is a result of
-    `relu_threshold`.
+    """Return datums of the intermediate format `held_as` after the packer's relu (DEVICE_NUMERICS 4.3); `threshold` is
+    a result of `relu_threshold`.
 
     At x = threshold > 0 the Min mode gives 0.
     """
@@ -164,8 +164,8 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
 
 
 def _apply_integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Return integers of the intermediate format `held_as` after the packer's relu (4.3). That negatives become 0 is
-    documented; a threshold, compared with the magnitude, is inferred."""
+    """Return integers of the intermediate format `held_as` after the packer's relu (DEVICE_NUMERICS 4.3). That
+    negatives become 0 is documented; a threshold, compared with the magnitude, is inferred."""
     sign = np.uint32({"Int32": SIGN, "Int8": 0x80}.get(held_as, 0))
     limit = np.uint32(threshold)
     cleared = datums & sign != 0
@@ -222,11 +222,11 @@ def decode(out_df: str, packed: Packed) -> F32:
 def early_conversion(
     dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = ""
 ) -> U32:
-    """Return Dst datums in the packer's first format `held_as`, before the relu (4.2). NaNs become infinities, and
-    floats with exponent 0 become +0, but where the format stays fp32 or an integer; on the way to Fp8_e4m3 a bf16 with
-    exponent 0 keeps its sign (10: 4). Where bits are lost the rest is rounded, ties away from zero, but fp32 on its way
-    to Bfp8_b is first cut to 7 bits of fraction. Raises UnsupportedError for a conversion that the packer does not
-    have."""
+    """Return Dst datums in the packer's first format `held_as`, before the relu (DEVICE_NUMERICS 4.2). NaNs become
+    infinities, and floats with exponent 0 become +0, but where the format stays fp32 or an integer; on the way to
+    Fp8_e4m3 a bf16 with exponent 0 keeps its sign (DEVICE_NUMERICS 10: 4). Where bits are lost the rest is rounded,
+    ties away from zero, but fp32 on its way to Bfp8_b is first cut to 7 bits of fraction. Raises UnsupportedError for a
+    conversion that the packer does not have."""
     if held_as in INTEGERS:
         return _clamp_integer(dst, held_as)
     if mode in ("fp32", "int32"):
@@ -252,7 +252,7 @@ def early_conversion(
 
 def late_conversion(datums: U32, held_as: Intermediate, out_df: str) -> U32:
     """Return datums of the packer's first format `held_as` in the output's format, after the relu; for block formats as
-    the bf16 or fp16 patterns that `assemble` takes (4.4). What does not fit is cut."""
+    the bf16 or fp16 patterns that `assemble` takes (DEVICE_NUMERICS 4.4). What does not fit is cut."""
     out = RAW_AS.get(out_df, out_df)
     if held_as in INTEGERS or out in ("Float32", "Tf32"):
         return _widen_to_32_bits(datums, held_as)
@@ -268,7 +268,7 @@ def late_conversion(datums: U32, held_as: Intermediate, out_df: str) -> U32:
 
 def _clamp_integer(dst: U32, held_as: Intermediate) -> U32:
     """Return int32 words of Dst as codes of the integer format `held_as`: sign and magnitude, the magnitude clamped; of
-    unsigned formats a negative is 0. Int32 stays as it is, UInt16 is by analogy with UInt8 (4.2)."""
+    unsigned formats a negative is 0. Int32 stays as it is, UInt16 is by analogy with UInt8 (DEVICE_NUMERICS 4.2)."""
     if held_as == "Int32":
         return dst
     sign = dst >> np.uint32(31)
@@ -280,8 +280,8 @@ def _clamp_integer(dst: U32, held_as: Intermediate) -> U32:
 
 
 def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
-    """Return fp32 words in the packer's first format (4.2). Raises UnsupportedError for one that the packer does not
-    have."""
+    """Return fp32 words in the packer's first format (DEVICE_NUMERICS 4.2). Raises UnsupportedError for one that the
+    packer does not have."""
     if held_as == "Float32":
         return dst
     magnitude = np.minimum(dst & np.uint32(MAGNITUDE), np.uint32(INFINITY))  # NaN becomes an infinity
@@ -312,7 +312,8 @@ def _flush_exponent_0(value: U32) -> U32:
 
 
 def _widen_to_32_bits(datums: U32, held_as: Intermediate) -> U32:
-    """Return datums of the packer's first format as fp32 words; integers and fp32 words stay as they are (4.4)."""
+    """Return datums of the packer's first format as fp32 words; integers and fp32 words stay as they are
+    (DEVICE_NUMERICS 4.4)."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums << np.uint32(16)
     if held_as not in ("Float16", "Bfp8"):
@@ -322,7 +323,7 @@ def _widen_to_32_bits(datums: U32, held_as: Intermediate) -> U32:
 
 def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
     """Return datums of the packer's first format as bf16 patterns: fp32 is cut, fp16 is moved to the wider exponent and
-    cut. `block`: for a block format, where fp32 of exponent 0 becomes +0 (4.4)."""
+    cut. `block`: for a block format, where fp32 of exponent 0 becomes +0 (DEVICE_NUMERICS 4.4)."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums
     if held_as in WORDS:
@@ -337,7 +338,7 @@ def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
 
 def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
     """Return datums of the packer's first format as fp16 patterns: fp32 and bf16 become a signed zero below the
-    exponents of 5 bits, the last code above them, and are cut (4.4)."""
+    exponents of 5 bits, the last code above them, and are cut (DEVICE_NUMERICS 4.4)."""
     if held_as in ("Float16", "Bfp8"):
         return datums
     word = datums if held_as in WORDS else datums << np.uint32(16)
@@ -349,7 +350,7 @@ def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
 
 def _to_e4m3(half: U32) -> U32:
     """Return fp16 patterns as bytes `s e4 m3`: too small is a signed zero, too large the last code, the fraction is cut
-    (4.4)."""
+    (DEVICE_NUMERICS 4.4)."""
     exponent = (half >> np.uint32(10) & np.uint32(31)).astype(np.int32)  # its bias is 15, that of four bits 7
     code = (exponent - 8).astype(np.uint32) << np.uint32(3) | half >> np.uint32(7) & np.uint32(7)
     code = np.where(exponent <= 8, np.uint32(0), np.where(exponent >= 24, np.uint32(0x7F), code))
@@ -361,7 +362,7 @@ _F64 = NDArray[np.float64]
 
 def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
     """Return the sum of datums that lie in L1 and packed new ones, as the packer adds them there: Float32, Float16_b or
-    Float16, same type and shape (4.6). Raises UnsupportedError for other formats."""
+    Float16, same type and shape (DEVICE_NUMERICS 4.6). Raises UnsupportedError for other formats."""
     adders = {"Float32": _add_fp32, "Float16_b": _add_bf16, "Float16": _add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -370,7 +371,7 @@ def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
 
 def _add_fp32(old: U32, new: U32) -> U32:
     """Return the IEEE sums of fp32 patterns, with denormals as signed zeros before and after; every NaN is 7fc00000
-    (4.6)."""
+    (DEVICE_NUMERICS 4.6)."""
     with np.errstate(all="ignore"):
         total = (_flush_denormals(old).view(np.float32) + _flush_denormals(new).view(np.float32)).view(np.uint32)
     is_nan = total & np.uint32(MAGNITUDE) > np.uint32(INFINITY)
@@ -379,7 +380,7 @@ def _add_fp32(old: U32, new: U32) -> U32:
 
 def _add_bf16(old: U32, new: U32) -> U32:
     """Return the sums of bf16 patterns, computed in double precision and rounded once to nearest even; only opposite
-    infinities make a NaN (4.6)."""
+    infinities make a NaN (DEVICE_NUMERICS 4.6)."""
     old_value = _bf16_value(old)
     new_value = _bf16_value(new)
     # A NaN in L1 counts as the largest double, one from the packer as the ordinary number it would be.
@@ -403,7 +404,7 @@ def _add_bf16(old: U32, new: U32) -> U32:
 
 def _add_fp16(old: U32, new: U32) -> U32:
     """Return the sums of fp16 patterns, computed in single precision and rounded to nearest even, where exponent 31 is
-    an ordinary one (4.6)."""
+    an ordinary one (DEVICE_NUMERICS 4.6)."""
     total = (_fp16_value(old) + _fp16_value(new)).view(np.uint32)
     sign = total >> np.uint32(16) & np.uint32(0x8000)
     exponent = (total >> np.uint32(23) & np.uint32(255)).astype(np.int32) - FAMILY_SHIFT

@@ -26,7 +26,8 @@ _SIXTEEN_BITS: Final[Mapping[str, str]] = MappingProxyType({"RawUInt16": "Float1
 
 
 def unpack(codes: Codes, df: str, register: str, core: Core, exponents: Codes | None = None) -> U32:
-    """Return the register words (uint32) of the datums `codes`, which L1 holds in the format `df` (1.2, 1.3).
+    """Return the register words (uint32) of the datums `codes`, which L1 holds in the format `df` (DEVICE_NUMERICS 1.2,
+    1.3).
 
     codes: any shape, one datum each. exponents, of block formats only: the same shape, but a sixteenth of its last
     axis. `register` is the format that `op_registers` gives; for one that goes straight into Dst the result is a Dst
@@ -74,7 +75,7 @@ def _fp16_word(bits: U32) -> U32:
 
 def _fp32_to_fp16_word(x: U32) -> U32:
     """Return fp32 patterns as register words of fp16, cut: below the exponents of 5 bits a signed zero, above them the
-    last code. Exponent 0 keeps its fraction, which every consumer ignores (1.2)."""
+    last code. Exponent 0 keeps its fraction, which every consumer ignores (DEVICE_NUMERICS 1.2)."""
     exponent = exponent_of(x) - 112
     fraction = x & np.uint32(0x007FE000)
     word = np.clip(exponent, 0, 31).astype(np.uint32) << np.uint32(23) | fraction
@@ -84,7 +85,7 @@ def _fp32_to_fp16_word(x: U32) -> U32:
 
 def _lf8_to_fp16(byte: U32, core: Core) -> U32:
     """Return bytes `s e5 m2` as fp16 patterns; Blackhole fills the fraction of the largest magnitude with ones
-    (1.2)."""
+    (DEVICE_NUMERICS 1.2)."""
     bits = byte << np.uint32(8)
     if core == "blackhole":
         return np.where(byte & np.uint32(0x7F) == 0x7F, bits | np.uint32(0x3FF), bits)
@@ -93,7 +94,7 @@ def _lf8_to_fp16(byte: U32, core: Core) -> U32:
 
 def _e4m3_to_fp16(byte: U32) -> U32:
     """Return bytes `s e4 m3` as fp16 patterns: 8 is added to the exponent unless it is 0, and the largest magnitude
-    gets a fraction of ones (1.2)."""
+    gets a fraction of ones (DEVICE_NUMERICS 1.2)."""
     exponent = byte >> np.uint32(3) & np.uint32(15)
     fraction = byte & np.uint32(7)
     moved = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(8))
@@ -103,7 +104,7 @@ def _e4m3_to_fp16(byte: U32) -> U32:
 
 def _integer_words(byte: U32, signed: bool) -> U32:
     """Return bytes as register words: sign, the dummy exponent 16 and the magnitude; a magnitude of 0 has exponent 0.
-    `signed`: bit 7 of a byte is its sign (1.3)."""
+    `signed`: bit 7 of a byte is its sign (DEVICE_NUMERICS 1.3)."""
     sign: U32 | np.uint32 = np.uint32(0)
     magnitude = byte
     if signed:
@@ -114,9 +115,10 @@ def _integer_words(byte: U32, signed: bool) -> U32:
 
 
 def _block_words(codes: U32, exponents: Codes, df: str) -> U32:
-    """Return codes of a block format with their shared exponents as register words (1.2): normalised, with at most 6
-    bits of fraction. A negative code of magnitude 0 becomes the word of minus infinity. An exponent of family B that
-    falls below 0 wraps around at 256; what that of family A does is not defined, and the datum becomes a zero here."""
+    """Return codes of a block format with their shared exponents as register words (DEVICE_NUMERICS 1.2): normalised,
+    with at most 6 bits of fraction. A negative code of magnitude 0 becomes the word of minus infinity. An exponent of
+    family B that falls below 0 wraps around at 256; what that of family A does is not defined, and the datum becomes a
+    zero here."""
     spec = FORMATS[df]
     code = (codes << np.uint32(8 - spec.bits)).astype(np.int64)
     shared = np.repeat(exponents.astype(np.int64), BLOCK_DATUMS, axis=-1)

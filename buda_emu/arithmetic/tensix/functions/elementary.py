@@ -171,9 +171,9 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) -> V:
-    """Return e^x by a parabola (`slope`, `offset`) for |x| below 1, or its fraction above, which is then squared up to
-    8 times, and inverted for a negative x; `constant` is the estimate that `inverse` starts from. All are fp32
-    patterns. Near +-1 and beyond the result is off by percents, as on the chip (DEVICE_NUMERICS 3.3)."""
+    """Return e^x by a parabola (`slope`, `offset`) of |x|, or of its significand from 1 on, which is then squared up to
+    8 times; the result is inverted for a negative x, from the estimate `constant` (`inverse`). All are fp32 patterns.
+    The error grows with |x|, on Wormhole from 1 to 53 percent (DEVICE_NUMERICS 3.3)."""
     a = u.bit_and(x, MAGNITUDE)
     field = u.shift_right(a, 23)
     a = u.select(u.less(field, 127), a, u.merge(a, FRACTION, HALF))
@@ -184,8 +184,9 @@ def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) ->
 
 
 def exp_approximate(u: VectorUnit[V], x: V) -> V:
-    """Return e^x approximately, to about 3 percent: x / ln 2, as an integer of 8.8 bits, is written to the place of
-    exponent and fraction. Above 88.7 the result is a pattern of infinity or NaN (DEVICE_NUMERICS 3.3)."""
+    """Return e^x, off by up to 3.1 percent: the sum of x / ln 2 and the exponent's bias, with 8 bits of fraction, is
+    written to the place of exponent and fraction. Above 88.7 the result is a pattern of infinity or NaN
+    (DEVICE_NUMERICS 3.3)."""
     y = u.greater(x, 0xC2B10000)  # -88.5: near it the result is a denormal, stored as 0; below it |t| would grow again
     # 256 / ln 2, and 127 * 256 less a constant of the kernel: an integer whose upper byte is the exponent field.
     t = u.fma(y, 0x43B8AA3B, 0x46FDE9A3)
@@ -295,11 +296,11 @@ def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
 
 
 def _reduce_by_pi(u: VectorUnit[V], x: V) -> tuple[V, V]:
-    """Return x minus the nearest multiple of pi, and the condition that it is an odd multiple, so that sine and cosine
-    of the rest have the other sign.
+    """Return x minus the nearest multiple of pi, and the condition that it is an odd multiple, for which sine and
+    cosine change their sign.
 
-    The chip rounds x / pi stochastically; this is the deterministic choice (DEVICE_NUMERICS 6.3 states the bound).
-    Multiples of 32767 and more count as 32767.
+    The chip rounds x / pi stochastically; this is the deterministic choice (DEVICE_NUMERICS 6.3 states the bound). A
+    quotient above 32767 counts as 32767.
     """
     v = multiply(u, x, 0x3EA2F983)  # 1 / pi
     w = u.to_integer(v, 32767)
@@ -355,8 +356,8 @@ def maximum(u: VectorUnit[V], a: V, b: V) -> V:
 
 
 def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
-    """Return fp32 with its fraction rounded to 10 bits, ties away from zero, so that the store into an fp16 Dst loses
-    nothing of it; exponent 0 gives +0, infinities and NaNs an infinity (DEVICE_NUMERICS 2.8)."""
+    """Return fp32 with its fraction rounded to 10 bits, ties away from zero, so that the store into an fp16 Dst cuts
+    nothing off it; exponent 0 gives +0, infinities and NaNs an infinity (DEVICE_NUMERICS 2.8)."""
     rounded = u.bit_and(u.add(x, 0x1000), 0xFFFFE000)
     field = u.exponent(x)
     finite = u.select(u.equal(field, 255), u.bit_and(x, SIGN | INFINITY), rounded)

@@ -140,7 +140,7 @@ class Recorder:
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: ProgramValue) -> ProgramValue:
         """Record a table lookup; equal tables are stored once, filled up to the kernel's number of ranges with breaks
-        that no word reaches."""
+        of all ones."""
         missing = lanes.TABLE_BREAKS - len(breaks)
         row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
         if row not in self.tables:

@@ -205,14 +205,14 @@ def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
 
 def integer_maximum(u: VectorUnit[V], a: V, b: V) -> V:
     """Return the larger of two integers in sign and magnitude, by the sign of their difference modulo 2^32. `a` stays
-    as it is in Dst, `b` is stored anew: of minus zero that leaves +0 (10: 5)."""
+    as it is in Dst, `b` is stored anew: of minus zero that leaves +0 (DEVICE_NUMERICS 10: 5)."""
     other = from_sign_magnitude(u, b)
     difference = u.subtract(from_sign_magnitude(u, a), other)
     return u.select(u.negative(difference), to_sign_magnitude(u, other), a)
 
 
 def integer_add_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
-    """Return the sum as `integer_add` does, but with minus zero as -2^31, as on Blackhole (10: 5)."""
+    """Return the sum as `integer_add` does, but with minus zero as -2^31, as on Blackhole (DEVICE_NUMERICS 10: 5)."""
     return to_sign_magnitude(u, u.add(_from_sign_magnitude_on_blackhole(u, a), _from_sign_magnitude_on_blackhole(u, b)))
 
 

@@ -23,8 +23,8 @@ _LEADING_BIT: Final = 26
 
 def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     """Return x * y + z of fp32 patterns, element by element, as the chip's vector unit rounds it (DEVICE_NUMERICS 3.1):
-    subnormals count as 0; the arguments broadcast. Blackhole differs in NaNs, in the signs of zeros, and in the
-    rounding of results near the least exponent."""
+    subnormals count as 0; the arguments broadcast. Blackhole differs from Wormhole in NaNs, in the signs of zeros, and
+    in which lost bits count when a result is rounded."""
     x64, y64, z64 = np.broadcast_arrays(*(np.asarray(a).astype(np.int64) for a in (x, y, z)))
     ex, ey, ez = ((a >> 23) & 255 for a in (x64, y64, z64))
     mx, my, mz = (np.where(e == 0, 0, (a & FRACTION) | HIDDEN) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
@@ -61,7 +61,7 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
 def _sum_finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
     """Return the patterns of the rounded sum of product (magnitude p, exponent ep, sign sp) and addend (q, ez, sz), for
     finite operands: aligned, added, normalised, rounded to nearest even, and flushed to zero below the least exponent
-    (steps 3 to 8 of DEVICE_NUMERICS 3.1). Magnitudes have the leading one at bit 26."""
+    (steps 3 to 8 of DEVICE_NUMERICS 3.1). Magnitudes have three bits below the last one of a significand."""
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)
