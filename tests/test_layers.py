@@ -36,6 +36,7 @@ OWN = {
         for path in (
             *(PACKAGE / "arithmetic" / "jit" / "compiling").glob("*.py"),
             PACKAGE / "arithmetic" / "jit" / "intrinsics.py",
+            PACKAGE / "arithmetic" / "jit" / "llvm_code.py",
             *(PACKAGE / "arithmetic" / "kernels" / "intrinsics").glob("*.py"),
         )
     },

@@ -23,7 +23,7 @@ def pick(values: Any, by: tuple[int, int], also: int) -> Any:
 def declare() -> None:
     from numba.core import types
 
-    from buda_emu.arithmetic.jit.intrinsics import intrinsic
+    from buda_emu.arithmetic.jit.llvm_code import intrinsic
 
     @intrinsic(picked, types.int64, types.Array, types.BaseTuple, types.intp)
     def code(_context: Any, builder: Any, data: Any, place: Any, more: Any, also: Any) -> Any:  # pyright: ignore

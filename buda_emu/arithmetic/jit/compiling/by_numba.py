@@ -29,7 +29,7 @@ from numba.core.typing.templates import AbstractTemplate
 from numba.extending import typeof_impl
 
 from buda_emu.arithmetic.jit.compiling.entry_point import emit_entry_point
-from buda_emu.arithmetic.jit.intrinsics import Builder, Value
+from buda_emu.arithmetic.jit.llvm_code import Builder, Value
 from buda_emu.arithmetic.jit.machine_code.loading import ENTRY
 from buda_emu.arithmetic.jit.sources import INTRINSICS, Helper
 from buda_emu.support.errors import InternalError

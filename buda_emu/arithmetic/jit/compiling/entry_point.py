@@ -17,7 +17,8 @@ from numba.core import cgutils, types
 from numba.np import numpy_support
 
 from buda_emu.arithmetic.jit import job_slot
-from buda_emu.arithmetic.jit.intrinsics import Builder, Value, emit_add, emit_pause, emit_read, word_place
+from buda_emu.arithmetic.jit.intrinsics import emit_add, emit_pause, emit_read, word_place
+from buda_emu.arithmetic.jit.llvm_code import Builder, Value
 from buda_emu.arithmetic.jit.machine_code import loading
 from buda_emu.support.errors import InternalError
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics import (
+from buda_emu.arithmetic.jit.llvm_code import (
     I8,
     I16,
     SIZE,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics import (
+from buda_emu.arithmetic.jit.llvm_code import (
     I32,
     SIZE,
     Builder,

@@ -4,7 +4,7 @@ from typing import Any
 
 from numba.core import types
 
-from buda_emu.arithmetic.jit.intrinsics import Builder, Value, intrinsic, llvm_fma
+from buda_emu.arithmetic.jit.llvm_code import Builder, Value, intrinsic, llvm_fma
 from buda_emu.arithmetic.kernels.fma import fma
 
 

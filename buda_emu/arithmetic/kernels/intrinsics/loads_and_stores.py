@@ -15,7 +15,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.arithmetic.jit.intrinsics import (
+from buda_emu.arithmetic.jit.llvm_code import (
     FLOAT,
     I32,
     SIZE,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics import I16, SIZE, Builder, Value, Vectors, shared_intrinsic, splat
+from buda_emu.arithmetic.jit.llvm_code import I16, SIZE, Builder, Value, Vectors, shared_intrinsic, splat
 from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     COUNTS,
     HALVES,

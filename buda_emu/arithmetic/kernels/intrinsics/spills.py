@@ -2,7 +2,7 @@
 
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics import I32, SIZE, Builder, Value, Vectors, llvm_fma, shared_intrinsic
+from buda_emu.arithmetic.jit.llvm_code import I32, SIZE, Builder, Value, Vectors, llvm_fma, shared_intrinsic
 from buda_emu.arithmetic.kernels.tensix.products.spills import (
     FRACTION_BITS,
     GROUP,
