@@ -134,7 +134,8 @@ _FIXED: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OpRegisters:
-    """The register formats of an op: one for each input, that of the intermediate buffer read back, and that of Dst."""
+    """The formats that an op's operands have in registers: one for each input, that of the intermediate buffer when it
+    is read back, and what Dst holds."""
 
     inputs: tuple[str, ...]
     intermediate: str
@@ -155,7 +156,7 @@ def op_registers(in_dfs: Sequence[str], out_df: str, intermed_df: str, acc_df: s
 
 @lru_cache(maxsize=256)
 def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
-    """Return the registers as `op_registers` does, remembered by formats and core."""
+    """Return the registers that `op_registers` returns, computed once for equal formats and core."""
     if core != "blackhole" and "Fp8_e4m3" in (*in_dfs, out_df, intermed_df):
         raise UnsupportedError(f"Fp8_e4m3 is a format of blackhole, which {core} does not have (FORMATS 6.5)")
     integer = acc_df == "Int32" or any(is_integer(df) for df in in_dfs)

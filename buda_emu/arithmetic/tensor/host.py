@@ -30,11 +30,11 @@ def stack_entries(array: Array, hstack: int, vstack: int, row_major: bool, until
 
 
 def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) -> Array:
-    """Rearrange a convolution's activations for a strided read: [W, C, H, Wd] -> [W, 1, rows, cols] (LAYOUT 5).
+    """Return a convolution's activations rearranged for a strided read: [W, C, H, Wd] -> [W, 1, rows, cols] (LAYOUT 5).
 
     The window is the bounding box of `xy_offsets` (x, y), at most `stride` wide and high; one row for each window
-    position and channel, one column for each strided position, both rounded up to 32 with zeros. Raises HostError
-    for a stride below 1 or offsets that do not fill their box.
+    position and channel, one column for each strided position, both rounded up to 32 with zeros. Raises HostError for a
+    stride below 1 or offsets that do not fill their box.
     """
     if stride < 1:
         raise HostError(f"prestride needs a stride of at least 1, not {stride}")

@@ -91,7 +91,8 @@ class EntryLayout:
 
     @property
     def entry_bytes(self) -> int:
-        """The bytes of one entry in one buffer; without header and alignment unless tilized (LAYOUT 3)."""
+        """The bytes that one entry takes in one buffer; headers and alignment count for the tilized form only (LAYOUT
+        3)."""
         height, width = self.blocking.tile_dim
         size = tile_bytes(self.format, height, width, self.alignment, header=self.form == "tilized")
         return self.blocking.tiles_per_core * size

@@ -418,7 +418,7 @@ def _key_of(part: Any) -> Hashable:
 
 
 def _bound_of(part: Any) -> float:
-    """Return an upper limit of all magnitudes of a reference or an array."""
+    """Return an upper limit of all magnitudes of a reference or an array; NaN where an element is not a number."""
     if isinstance(part, Referenced):
         return part.bound()
     return largest_magnitude(part)

@@ -52,7 +52,8 @@ class TileMap:
         return self.shape == self.source_shape and bool((self.index == np.arange(self.index.size)).all())
 
     def broadcast(self, dim: str, factor: int) -> "TileMap":
-        """Repeat the whole tensor `factor` times along r, c or z (OPS 7: a multiplier, not the target size)."""
+        """Return the map with the whole tensor repeated `factor` times along r, c or z (OPS 7: a multiplier, not the
+        target size). Raises TmError for another dimension, a factor below 1 or too many tiles."""
         _check(factor >= 1, f"broadcast {dim} by {factor}: the factor must be at least 1")
         axes = {"z": 0, "r": 1, "c": 2}
         _check(dim in axes, f"broadcast along {dim!r}: there are r, c and z")
@@ -63,20 +64,23 @@ class TileMap:
         return self._with_index(np.tile(self._index_in_rows(), repeats))
 
     def hslice(self, n: int) -> "TileMap":
-        """Cut the columns into `n` equal pieces that follow each other in t: [t, R, C] becomes [t * n, R, C / n]."""
+        """Return the map with the columns cut into `n` equal pieces that follow each other in t: [t, R, C] becomes [t *
+        n, R, C / n]. Raises TmError where `n` does not divide C."""
         t, rows, cols = self.shape
         _check(n >= 1 and cols % n == 0, f"hslice {n}: does not divide the {cols} tile columns")
         pieces = self._index_in_rows().reshape(t, rows, n, cols // n)
         return self._with_index(pieces.transpose(0, 2, 1, 3).reshape(t * n, rows, cols // n))
 
     def vslice(self, n: int) -> "TileMap":
-        """Cut the rows into `n` equal pieces that follow each other in t: [t, R, C] becomes [t * n, R / n, C]."""
+        """Return the map with the rows cut into `n` equal pieces that follow each other in t: [t, R, C] becomes [t * n,
+        R / n, C]. Raises TmError where `n` does not divide R."""
         t, rows, cols = self.shape
         _check(n >= 1 and rows % n == 0, f"vslice {n}: does not divide the {rows} tile rows")
         return self._with_index(self._index_in_rows().reshape(t * n, rows // n, cols))
 
     def hstack(self, n: int) -> "TileMap":
-        """Lay groups of `n` neighbours in t side by side, 0 for all of t: [t, R, C] becomes [t / n, R, C * n]."""
+        """Return the map with groups of `n` neighbours in t side by side, 0 for all of t: [t, R, C] becomes [t / n, R,
+        C * n]. Raises TmError where `n` does not divide t."""
         t, rows, cols = self.shape
         n = n or t
         _check(n >= 1 and t % n == 0, f"hstack {n}: does not divide t = {t}")
@@ -84,17 +88,20 @@ class TileMap:
         return self._with_index(pieces.transpose(0, 2, 1, 3).reshape(t // n, rows, n * cols))
 
     def vstack(self, n: int) -> "TileMap":
-        """Lay groups of `n` neighbours in t below each other: [t, R, C] becomes [t / n, R * n, C]."""
+        """Return the map with groups of `n` neighbours in t below each other: [t, R, C] becomes [t / n, R * n, C].
+        Raises TmError where `n` does not divide t."""
         t, rows, cols = self.shape
         _check(n >= 1 and t % n == 0, f"vstack {n}: does not divide t = {t}")
         return self._with_index(self._index_in_rows().reshape(t // n, n * rows, cols))
 
     def transpose(self) -> "TileMap":
-        """Swap tile rows and columns; the contents of tiles are transposed by the op itself (OPS 7.4)."""
+        """Return the map with tile rows and columns swapped; the contents of tiles are transposed by the op itself (OPS
+        7.4)."""
         return self._with_index(self._index_in_rows().transpose(0, 2, 1))
 
     def pad(self, rt: int, ct: int, value: float) -> "TileMap":
-        """Append `rt` tile rows at the bottom and `ct` tile columns at the right, full of `value`."""
+        """Return the map with `rt` tile rows at the bottom and `ct` tile columns at the right appended, full of
+        `value`, which all other pad tiles get, too (OPS 7.3). Raises TmError for negative counts or too many tiles."""
         _check(rt >= 0 and ct >= 0, f"pad by {rt} rows and {ct} columns: the counts must not be negative")
         t, rows, cols = self.shape
         require_tiles((t, rows + rt, cols + ct), MAX_MAPPED)
@@ -102,7 +109,8 @@ class TileMap:
         return self._with_index(padded, value)
 
     def unpad(self, rt: int, ct: int) -> "TileMap":
-        """Drop the last `rt` tile rows and the last `ct` tile columns."""
+        """Return the map without the last `rt` tile rows and the last `ct` tile columns. Raises TmError where no tile
+        would be left."""
         _, rows, cols = self.shape
         _check(0 <= rt < rows and 0 <= ct < cols, f"unpad by {rt} rows and {ct} columns: there are {rows} and {cols}")
         return self._with_index(self._index_in_rows()[:, : rows - rt, : cols - ct])
@@ -132,17 +140,16 @@ class TileMap:
 
 
 def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
-    """Copy row 0 ("r"), column 0 ("c") or element (0, 0) ("rc") over each tile of float32[..., 32, 32] (OPS 7).
-
-    Returns a read-only view of that shape. Raises TmError for any other mode; the reference has no mode z either.
-    """
+    """Return tiles float32[..., 32, 32] with row 0 ("r"), column 0 ("c") or element (0, 0) ("rc") repeated over each
+    (OPS 7), as a read-only view. Raises TmError for any other mode; the reference has no mode z either."""
     sources = {"r": tiles[..., :1, :], "c": tiles[..., :, :1], "rc": tiles[..., :1, :1]}
     _check(mode in sources, f"tile_broadcast {mode!r}: only r, c and rc are possible")
     return np.broadcast_to(sources[mode], tiles.shape)
 
 
 def _freeze(index: Index) -> Index:
-    """Return the index as a contiguous int32 array that cannot be written to."""
+    """Return an index as a contiguous int32 array that cannot be written to: the index itself, made read-only, where it
+    is one."""
     index = np.ascontiguousarray(index, dtype=np.int32)
     index.flags.writeable = False
     return index

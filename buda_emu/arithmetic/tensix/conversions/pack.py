@@ -39,7 +39,7 @@ def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.ui
     exponent = groups >> 7 & ((1 << exponent_bits) - 1)
     significand = np.where(exponent == 0, 0, 128) | groups & 127
     shared = exponent.max(axis=-1)
-    # From a distance of 8 on nothing is left: the significand is less than half a unit (4.5).
+    # From a distance of 8 on nothing is left: the significand is less than half a unit (DEVICE_NUMERICS 4.5).
     distance = np.minimum(shared[..., np.newaxis] - exponent, 8)
     magnitude = np.minimum((significand + (1 << distance)) >> (distance + 1), _TOP)
     magnitude = np.where(distance >= 8, 0, magnitude) >> (7 - spec.mantissa_bits)
@@ -177,7 +177,7 @@ def _apply_integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, thre
 
 
 class Packed(NamedTuple):
-    """A tensor as its format stores it.
+    """A tensor in the codes of a format.
 
     `datums` has one uint8, uint16 or uint32 per element in natural order; `exponents` one uint8 per 16 neighbours for
     block formats, else None.
@@ -211,7 +211,8 @@ def pack(
 
 
 def decode(out_df: str, packed: Packed) -> F32:
-    """Return the values of stored bits as the host reads them, float32 of the datums' shape (6.1, FORMATS 3 and 4)."""
+    """Return the values of stored bits of the format `out_df` as the host reads them, float32 of the datums' shape
+    (DEVICE_NUMERICS 6.1, FORMATS 3 and 4)."""
     if packed.exponents is None:
         return SCALAR_CODECS[out_df].decode(packed.datums)
     codes = packed.datums.astype(np.uint8)

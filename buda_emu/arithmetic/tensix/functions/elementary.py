@@ -153,7 +153,7 @@ def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B)
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8AA3B) -> V:
     """Return 1 / x as Wormhole's kernel computes it: by three Newton's steps, two in the approximate mode, from the
-    estimate `constant`."""
+    estimate `constant`. 1 / 0 is a finite number of about 2^128 (DEVICE_NUMERICS 3.3)."""
     iterations = 3
     if approximate:
         iterations = 2
@@ -209,8 +209,9 @@ LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)  # DEVICE_NUMERICS
 
 
 def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE) -> V:
-    """Return the natural logarithm by a polynomial of the significand (`terms`) and the exponent times `ln2`, both as
-    fp32 patterns; the same in both modes. -infinity for 0; below zero the result is meaningless."""
+    """Return the natural logarithm as Wormhole's kernel computes it, by a polynomial of the significand (`terms`) and
+    the exponent times `ln2`, both as fp32 patterns; the same in both modes. -infinity for 0; below zero the result is
+    meaningless."""
     del approximate
     v = u.merge(x, WITHOUT_EXPONENT, ONE)
     p = u.fma(v, u.fma(v, u.fma(v, terms[0], terms[1]), terms[2]), terms[3])
@@ -407,7 +408,8 @@ def random_words(state: State, tiles: int, vector: VectorMode = "rc") -> tuple[U
 
 
 def passes() -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return rows and columns in the tile of the 32 lanes, for each of the 32 passes over the four faces in order."""
+    """Return for each of the 32 passes of the vector unit over a tile, face by face, the rows and columns in the tile
+    of its 32 lanes."""
     places: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
     for face in range(4):
         for rows, columns in map(lane_positions, range(8)):

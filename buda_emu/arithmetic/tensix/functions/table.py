@@ -218,14 +218,15 @@ def integer_add_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
 
 def integer_maximum_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
     """Return the larger integer as `integer_maximum` does, but with minus zero as -2^31, which stays as it is, as on
-    Blackhole."""
+    Blackhole (DEVICE_NUMERICS 10: 5)."""
     return u.select(
         u.negative(u.subtract(_from_sign_magnitude_on_blackhole(u, a), _from_sign_magnitude_on_blackhole(u, b))), b, a
     )
 
 
 def _from_sign_magnitude_on_blackhole(u: VectorUnit[V], x: V) -> V:
-    """Return an integer in sign and magnitude as two's complement by Blackhole's cast: minus zero becomes -2^31."""
+    """Return an integer in sign and magnitude as two's complement by Blackhole's cast: minus zero becomes -2^31
+    (DEVICE_NUMERICS 10: 5)."""
     return u.select(u.equal(x, SIGN), SIGN, from_sign_magnitude(u, x))
 
 
