@@ -26,8 +26,8 @@ FAMILY_SHIFT: Final = 112
 
 
 def load(dst: U32, mode: DstMode) -> U32:
-    """Return Dst datums of a mode as lanes of the vector unit: floats as singles, where fp16's exponent 31 is an
-    ordinary one, integers as they are (DEVICE_NUMERICS 3.2)."""
+    """Return Dst datums of a mode as lanes of the vector unit: floats as singles, integers as they are (DEVICE_NUMERICS
+    3.2). fp16's exponent 31 is an ordinary one, and its exponent 0 stays 0, with the same fraction."""
     if mode == "bf16":
         return dst << np.uint32(16)
     if mode != "fp16":
