@@ -33,8 +33,8 @@ from buda_emu.arithmetic.jit.job_slot import (
 )
 from buda_emu.arithmetic.jit.kernel import disabled, helper, kernel
 
-_TRIED_SPINS: Final = 2_000  # in a try, from which the time of one is taken
-_TRIES: Final = 3  # in one of them, others may get the processor
+_TRIED_SPINS: Final = 2_000  # rounds of the loop in a try, from whose time that of one round is taken
+_TRIES: Final = 3  # the quickest counts: in another one other programs may have had the processor
 
 
 @cache

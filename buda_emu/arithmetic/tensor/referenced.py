@@ -34,7 +34,8 @@ LARGE: Final = 1 << 20
 BLOCK: Final = 1 << 22
 """Elements that are read at a time: 16 MiB in float32."""
 RoomCheck = Callable[[int, str], None]
-"""Is there room for so many bytes, of this? Raises where there is not."""
+"""Called with the bytes and the origin of an array that is about to be read as a whole; raises where there is no
+room."""
 _ROOM_CHECK: Final[ContextVar[RoomCheck | None]] = ContextVar("asked", default=None)
 
 

@@ -126,7 +126,7 @@ def _kind_of(value: Any) -> str:
     raise TypeError(f"a kernel takes arrays, numbers and tuples of these, no {type(value).__name__}")
 
 
-NOBODY_WAITS: Final = 0  # threads share no function
+NOBODY_WAITS: Final = 0  # threads take no turns: they share no Python function
 FREE: Final = 1  # it is no thread's turn
 TAKEN: Final = 2  # it is some thread's turn
 SPINS: Final = 6_000  # a third of a millisecond where each takes 50 ns; then a thread goes to sleep
