@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.arithmetic.tensor.boxes import groups
+from buda_emu.arithmetic.tensor.boxes import group_dimensions
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import front_op
@@ -362,7 +362,7 @@ def _reshape_row(row: Shape, before: Shape, after: Shape) -> Shape | None:
     there is none: dimensions that are joined or split must belong to the factor completely or not at all."""
     sizes: list[int] = []
     at = 0
-    for old, new in groups(before, after):
+    for old, new in group_dimensions(before, after):
         row_part = row[at : at + len(old)]
         at += len(old)
         if prod(row_part) == 1:
