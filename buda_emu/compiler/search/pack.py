@@ -13,7 +13,8 @@ from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.support.errors import UnsupportedError
 
 TRIES = 8
-"""Number of shapes of an op that are tried, from the fewest cores on."""
+"""Most choices of an op that are tried for a pace or a price, the cheapest first. No measurement of the figure is
+recorded."""
 
 
 def pack_epochs(
@@ -21,10 +22,10 @@ def pack_epochs(
     ends: Iterable[int],
     pack_epoch: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
 ) -> dict[str, PlacementDecision]:
-    """Return the decisions of all ops, those between two ends in one epoch, or in several where they find no room
-    together.
+    """Return the decisions of all ops, by name. `ends` are the numbers of the ops before which epochs end, from 0 up to
+    the number of ops; the ops between two of them share an epoch, or several if they find no room together.
 
-    `pack_epoch` takes the first op, the end and the number of the epoch; it returns the decisions of the ops that found
+    `pack_epoch` takes the first op, the end and the number of an epoch; it returns the decisions of the ops that found
     a place, and the first op that did not. Raises UnsupportedError for an op that has no room."""
     decisions: dict[str, PlacementDecision] = {}
     epoch = 0
@@ -42,11 +43,11 @@ def pack_epochs(
 def pack(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, *, grid_transpose: bool = False
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Pack the ops from `start` on at the quickest pace that the cores of all chips allow.
+    """Pack the ops from `start` up to `stop`, without it, at the quickest pace for which all find room on `chips`
+    chips.
 
     Returns their decisions, in epoch number `epoch`, and the first op that found no place: `stop`, unless even the
-    smallest grids are too many. With `grid_transpose`, grids may be transposed.
-    """
+    slowest pace has no room for all. With `grid_transpose`, grids may be transposed."""
     paces = sorted({choice.cycles for choice in chain.from_iterable(table.best[start:stop])})
     best, end = _pack_at_pace(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
@@ -66,8 +67,9 @@ def pack(
 def _pack_at_pace(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Pack chip by chip as many ops as there is room for at a pace, the cycles that each op may take for an input.
-    Returns nothing packed where an op has no choice that reaches the pace."""
+    """Pack as many of the ops from `start` up to `stop`, in order, as there is room for at a pace, the cycles that each
+    op may take for one input: chip by chip, or on the chips that the ops are assigned to. Returns their decisions and
+    the first op that found no place: no decisions and `start` if some op has no choice that keeps the pace."""
     placed_ops: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
     worth = float(table.cores_a_byte(np.array([pace]))[0])
@@ -81,18 +83,18 @@ def _pack_at_pace(
     for chip in range(chips):
         if not fits:
             break
-        decisions = _pack_first(table, start, fits, epoch, chip, grid_transpose=grid_transpose)
+        decisions = _pack_one_chip(table, start, fits, epoch, chip, grid_transpose=grid_transpose)
         placed_ops |= decisions
         start += len(decisions)
         fits = fits[len(decisions) :]
     return placed_ops, start
 
 
-def _pack_first(
+def _pack_one_chip(
     table: CandidateTable, start: int, fits: Sequence[Sequence[Choice]], epoch: int, chip: int, *, grid_transpose: bool
 ) -> dict[str, PlacementDecision]:
-    """Pack as many ops from `start` on as one chip has room for; `fits` are the choices of each that are quick
-    enough."""
+    """Return the decisions of as many ops from `start` on as one chip has room for, empty if there is none for the
+    first. `fits` are the choices of each op that keep the pace, those to be tried first in front."""
     room = prod(table.target.arch.grid)
     count = 0
     while count < len(fits) and room >= fits[count][0].cores:
@@ -109,8 +111,9 @@ def _pack_first(
 def _pack_on_assigned_chips(
     table: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Pack as many ops as there is room for, each on the chip that it is assigned to; `fits` are the choices of each
-    that are quick enough."""
+    """Pack as many ops from `start` up to `stop` as there is room for, each on the chip that it is assigned to, and
+    return their decisions and the first op that found no place. An op of which several chips run a part is packed as a
+    whole or not at all. `fits` are the choices of each op that keep the pace."""
     for end in range(stop, start, -1):
         if table.whole[end] != end:
             continue
@@ -140,8 +143,9 @@ def pack_on_chip(
     *,
     grid_transpose: bool,
 ) -> dict[str, PlacementDecision] | None:
-    """Place each of the ops `numbers` in the first of its `fits` that finds room: in the order of the ops, else the
-    tallest first, else the largest first. None where an op finds none."""
+    """Place each of the ops `numbers` on an empty chip, in the first of its `fits` that finds room, and return their
+    decisions. Ops are placed in their order; if one finds no room then again with the tallest grids first, then with
+    the largest first. None if that fails, too."""
     orders = (
         range(len(numbers)),
         sorted(range(len(numbers)), key=lambda n: (-fits[n][0].blocks.grid[0], -fits[n][0].blocks.grid[1])),
@@ -164,8 +168,9 @@ def pack_on_chip(
 
 
 def widen_ops(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
-    """Return the decisions of an epoch with more cores for the ops that gain most by each core, as long as there is
-    room. For a single input the cycles of every op count, not just those of the slowest."""
+    """Return the decisions of an epoch with more cores for the ops that gain most cycles by each core, as long as there
+    is room on their chips; other ops may get other places. For a single input the cycles of every op count, not just
+    those of the slowest."""
     result = dict(decisions)
     for chip in sorted({decision.chip for decision in decisions.values()}):
         chip_decisions = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
@@ -174,7 +179,8 @@ def widen_ops(table: CandidateTable, decisions: Mapping[str, PlacementDecision])
 
 
 def _widen_on_chip(table: CandidateTable, decisions: Mapping[int, PlacementDecision]) -> dict[str, PlacementDecision]:
-    """Return the new decisions of the ops of one chip with more cores for some of them; empty where none gets more."""
+    """Return new decisions of all ops of one chip, by name, some of them with more cores; empty where none gets more.
+    `decisions` are the present ones, by the number of the op."""
     grid_transpose = any(decision.grid_transpose for decision in decisions.values())
     first = next(iter(decisions.values()))
     chosen = {number: decision.choice for number, decision in sorted(decisions.items())}
@@ -198,8 +204,8 @@ def _widen_on_chip(table: CandidateTable, decisions: Mapping[int, PlacementDecis
 def _larger_choices(
     table: CandidateTable, chosen: Mapping[int, Choice], free: int, refused: Container[tuple[int, int]]
 ) -> Iterator[tuple[float, int, Choice]]:
-    """Yield the quicker choices of ops with up to `free` more cores, each after the cycles that each core gains and the
-    number of the op; not those in `refused`."""
+    """Yield the quicker choices of ops with up to `free` more cores than they have, each with the cycles that one more
+    core gains and the number of the op. Pairs of op and number of cores in `refused` are left out."""
     for number, choice in chosen.items():
         for larger in table.best[number]:
             fits = choice.cores < larger.cores <= choice.cores + free
@@ -210,8 +216,8 @@ def _larger_choices(
 def _take_cores(
     room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool
 ) -> PlacementDecision | None:
-    """Take cores for a choice in its own grid or else, if `grid_transpose` is set, in the transposed one; None where
-    neither has room."""
+    """Mark the first free cores for a choice as used, in its own grid or else, with `grid_transpose`, in the transposed
+    one, and return the decision for these cores; None, with nothing marked, where neither has room."""
     rows, columns = choice.blocks.grid
     at = room.take((rows, columns))
     if at is not None:

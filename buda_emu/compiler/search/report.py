@@ -17,8 +17,8 @@ from buda_emu.support.checker.text import plural
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Cycles of one input that nothing could undercut: if all cores always did math, or always worked as the cost model
-    has it; if DRAM, or the host link, always moved bytes."""
+    """Cycles of one input that nothing could undercut: with all cores at all times busy with `math`, or with the work
+    of the ops as the cost model has it (`cores`); with all bytes at the full rate of `dram`, or of the `host` link."""
 
     math: float
     cores: float
@@ -51,8 +51,9 @@ def limits(evaluation: Evaluation) -> Limits:
 
 
 def epoch_rows(evaluation: Evaluation) -> list[list[str]]:
-    """Return a row for each epoch: graph, ops, cores, cycles of one input and how many of them load the epoch, share of
-    all, what sets the pace, and why no move helps."""
+    """Return the report's row for each epoch, under `HEADERS`: its number, ops and cores, its cycles for one input and
+    how many of them load it, its share of all cycles, what sets its pace, and why nothing that the search changes makes
+    it quicker."""
     total = sum(epoch.runs * epoch.cycles for epoch in evaluation.run.epochs)
     inputs = evaluation.placement.microbatch * evaluation.placement.rounds
     rows: list[list[str]] = []
@@ -68,8 +69,8 @@ def epoch_rows(evaluation: Evaluation) -> list[list[str]]:
     return rows
 
 
-DETOURS = 12
-"""Most operands through DRAM that are listed."""
+MOST_LISTED = 12
+"""Most ops or operands that a paragraph lists."""
 BESIDE_LONG = "it waits there for a longer branch, for which the reader's L1 has no room"
 HEADERS = ["epoch", "ops", "cores", "cycles an input", "of them loading", "share", "limited by", "because"]
 
@@ -89,7 +90,7 @@ def _why_not_quicker(placement: Placement, epoch: EpochReport) -> str:
 
 
 def _why_op(placement: Placement, placed: PlacedOp) -> str:
-    """Return why the op that limits an epoch has no more cores."""
+    """Return the table's words for why the op that limits an epoch has no more cores."""
     cores = plural(prod(placed.blocks.grid), "core")
     larger = next_larger_grid(placement, placed)
     if larger is None:
@@ -100,12 +101,14 @@ def _why_op(placement: Placement, placed: PlacedOp) -> str:
 
 
 def report(evaluation: Evaluation, first: Placement | None) -> str:
-    """Return the text of the report. `first` is the first legal choice, where there is one."""
+    """Return the text of the report on a placement. `first`: the first legal placement of the same graph, which is
+    modelled here for comparison; None where there is none."""
     run = evaluation.run
     limit = limits(evaluation)
 
     def line(label: str, cycles: float) -> list[str]:
-        """Return the table row of one figure."""
+        """Return the row of a number of cycles for one input: the label, the cycles, the inputs per second, and the
+        ratio to the cycles of this placement."""
         least = max(cycles, 1e-9)
         return [label, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{least / evaluation.cycles:.2f}"]
 
@@ -138,16 +141,16 @@ def report(evaluation: Evaluation, first: Placement | None) -> str:
 
 
 def _list_first(lines: Sequence[str]) -> list[str]:
-    """Return the first lines, indented, and the number of those that are left out."""
-    listed = [f"  {line}" for line in lines[:DETOURS]]
-    if len(lines) > DETOURS:
-        listed.append(f"  ... and {len(lines) - DETOURS} more")
+    """Return up to `MOST_LISTED` lines, indented, and a line with the number of those that are left out, if any."""
+    listed = [f"  {line}" for line in lines[:MOST_LISTED]]
+    if len(lines) > MOST_LISTED:
+        listed.append(f"  ... and {len(lines) - MOST_LISTED} more")
     return listed
 
 
 def grids_text(placement: Placement) -> list[str]:
-    """Return the paragraph on ops whose grid was chosen so that the router finds streams for all readers of a result;
-    empty where there are none."""
+    """Return, as a list, the paragraph on ops whose grid was chosen so that cores have streams for all readers of a
+    result; empty where there are none."""
     lines = [
         f"{name}: {placed.blocks.grid[0]} x {placed.blocks.grid[1]} cores; by the pace alone {placed.why}"
         for name, placed in placement.ops.items()
@@ -161,8 +164,8 @@ def grids_text(placement: Placement) -> list[str]:
 
 
 def detours_text(placement: Placement) -> list[str]:
-    """Return the paragraph on operands that go through DRAM although an op of the same epoch makes them; empty where
-    there are none."""
+    """Return, as a list, the paragraph on operands that go through DRAM although an op of the same epoch makes them;
+    empty where there are none."""
     lines = [f"{reader} reads {source}: {detour.why}" for (reader, source), detour in placement.detours.items()]
     for name, placed in placement.ops.items():
         for use in placed.op.uses:
@@ -176,7 +179,8 @@ def detours_text(placement: Placement) -> list[str]:
 
 
 def formats_text(placement: Placement) -> list[str]:
-    """Return the paragraph on ops that do not have the block format which was asked for; empty where there are none."""
+    """Return, as a list, the paragraph on ops that have a format of 16 bits instead of the block format that was asked
+    for; empty where there are none."""
     lines = [
         f"{name}: {placement.target.of(placed.op.precision).activation_df} instead of {placed.op.avoids}"
         for name, placed in placement.ops.items()

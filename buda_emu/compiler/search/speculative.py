@@ -26,18 +26,22 @@ from buda_emu.support.workers.spread import JobPool, short_turns
 
 JOB: Final = Job("buda_emu.compiler.search.speculative:worker", reports=True)
 SPLIT: Final = 4
-"""Each worker gets its share of the waiting epochs divided by this number."""
+"""Divisor of a task's size: a task has as many epochs as each worker's share of those that wait, divided by this, so
+that workers get several tasks and end at about the same time. No measurement of the figure is recorded."""
 STARTS: Final = 3
-"""Fewest starts that are available to workers, or one more than there are workers: each holds a placement."""
+"""Fewest starts that may wait for workers at a time; one more than there are workers if that is greater. Each holds a
+placement in memory, so they are not all made at once. No measurement of the figure is recorded."""
 Later = Iterator[tuple[CandidateTable, Start]]
-"""Starts that are going to be tried, made when they are needed."""
+"""Starts that are going to be tried, with their tables, each made when it is asked for."""
 
 
 def improve_ahead(
     table: CandidateTable, starts: Iterable[Start | None], side: "SideBySide | None"
 ) -> Generator[KnownResult, None, None]:
-    """Yield for each start, in order, a function that returns the results of workers for its epochs. It returns nothing
-    without workers, or for a start of None. Raises InternalError where workers are lost."""
+    """Give the starts of a table to workers and yield for each start, in order, a function of an epoch's number that
+    returns what workers found for that epoch, or None where this process has to improve it. The function always returns
+    None without workers (`side` is None) and for a start of None. Closing the generator withdraws the starts that were
+    not reached. The functions raise InternalError where workers are lost."""
     if side is None:
         for _ in starts:
             yield no_result
@@ -46,24 +50,24 @@ def improve_ahead(
     next_starts = deque[Start | None]()
     try:
         while True:
-            for start in islice(starts, side.most - len(next_starts)):
+            for start in islice(starts, side.most_starts - len(next_starts)):
                 next_starts.append(start)
                 if start is not None:
                     side.add(table, start)
             side.look_further()
             if not next_starts:
                 return
-            yield no_result if next_starts[0] is None else partial(side.of, next_starts[0])
-            side.leave(next_starts.popleft())
+            yield no_result if next_starts[0] is None else partial(side.take_result, next_starts[0])
+            side.withdraw(next_starts.popleft())
     finally:
         for start in next_starts:
-            side.leave(start)
+            side.withdraw(start)
 
 
 @dataclass(frozen=True, slots=True)
 class _EpochTask:
-    """An epoch of a start: the table and the start, both also as workers have them, and the names of the epoch's
-    ops."""
+    """An epoch of a start that waits to be improved: the table and the start; `form` and `token`, by which tasks for
+    workers refer to these two; and the names of the epoch's ops."""
 
     table: CandidateTable
     start: Start
@@ -73,12 +77,13 @@ class _EpochTask:
 
 
 class SideBySide:
-    """The work of this process and its workers on one search, closed when that is over. `later` are the starts that
-    it is going to try, as far as they are known."""
+    """The work of this process and its workers on one search. `most_starts` is how many starts may wait for workers at
+    a time; `later` yields further starts that the search is going to try, for workers that have nothing else to do. To
+    be closed when the search is over."""
 
     def __init__(self, pool: JobPool, cache: EpochCache) -> None:
         """Share a search with the workers of `pool`; `cache` is what this process has learned of epochs."""
-        self.most = max(STARTS, pool.workers.count + 1)
+        self.most_starts = max(STARTS, pool.workers.count + 1)
         self.later: Later = iter(())
         self._pool = pool
         self._cache = cache
@@ -96,7 +101,9 @@ class SideBySide:
         self._thread: Thread | None = None
 
     def add(self, table: CandidateTable, start: Start) -> None:
-        """Add a start that is tried soon, unless it was added before."""
+        """Let workers improve the epochs of a start that is tried soon: only the first one of equal epochs, and only
+        those that the start improves. Does nothing if the start was added before, or if its placement does not fit in
+        memory, which the search will find, too."""
         if self._number_of_start(start) is not None:
             return
         try:
@@ -118,18 +125,18 @@ class SideBySide:
             self._thread.start()
 
     def look_further(self) -> None:
-        """Take starts from `later` and add them, until as many starts have waiting epochs as workers can use, or
-        `later` is empty."""
-        while len({number for number, _ in self._waiting}) < self.most:
+        """Add starts from `later` until `most_starts` of them have waiting epochs or `later` is exhausted."""
+        while len({number for number, _ in self._waiting}) < self.most_starts:
             table, start = next(self.later, (None, None))
             if table is None or start is None:
                 return
             self.add(table, start)
 
-    def of(self, start: Start, epoch: int) -> ImprovedEpoch | None:
-        """Return the result of workers for an epoch of a start; None if this process has to improve it itself, also if
-        the worker failed. While a worker is busy with the epoch, this process improves waiting ones and then blocks. A
-        result is returned once only. Raises the error of the thread that serves workers."""
+    def take_result(self, start: Start, epoch: int) -> ImprovedEpoch | None:
+        """Return the result of workers for the epoch number `epoch` of a start; None if this process has to improve it
+        itself, also if the worker failed. While a worker is busy with the epoch, this process improves other waiting
+        ones and, where there are none, blocks. A result is returned once only. Raises the error of the thread that
+        serves workers."""
         number = self._number_of_start(start)
         while number is not None:
             place = number, epoch
@@ -151,8 +158,9 @@ class SideBySide:
                 self._found[other] = result
         return None
 
-    def leave(self, start: Start | None) -> None:
-        """Remove a start that is done, or not tried after all, as it holds a placement."""
+    def withdraw(self, start: Start | None) -> None:
+        """Withdraw a start that has been tried, or that is not tried after all: its waiting epochs are dropped, and its
+        placement can be freed. Does nothing for None or a start that was not added."""
         if start is None:
             number = None
         else:
@@ -169,7 +177,7 @@ class SideBySide:
         return next((number for number, other in self._starts.items() if other is start), None)
 
     def close(self) -> None:
-        """Wait for the epochs that workers have begun, and drop all others."""
+        """Drop the epochs that no worker has begun, and block until workers are done with the others."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -178,7 +186,8 @@ class SideBySide:
             self._thread.join()
 
     def _serve(self) -> None:
-        """Give workers the waiting epochs, on a thread of its own."""
+        """Run waiting epochs on workers until the search is closed; the body of the serving thread. An error ends it
+        and is kept, to be raised where a result is asked for."""
         try:
             with short_turns():
                 while self._wait_for_tasks():
@@ -189,7 +198,7 @@ class SideBySide:
                 self._changed.notify_all()
 
     def _run_on_workers(self) -> None:
-        """Send waiting epochs to workers and store their results."""
+        """Send waiting epochs to workers until none waits, and store the results as they come."""
         handed_out: list[list[tuple[int, int]]] = []
         with closing(self._pool.spread(self._take_tasks(handed_out))) as results:
             for number, result in results:
@@ -231,7 +240,7 @@ class SideBySide:
 
 
 class _Shape:
-    """A stand-in for the values of a constant, which the search of epochs does not read."""
+    """A stand-in for the values of a constant, with their shape: the search of epochs reads nothing else of them."""
 
     __slots__ = ("shape",)
 
@@ -257,7 +266,7 @@ def worker(
     compiles."""
 
     def improve(task: tuple[CandidateTable, Start, list[list[str]]]) -> list[ImprovedEpoch | None]:
-        """Improve the epochs of one item."""
+        """Return the improved epochs of one task: a table, a start, and the names of the ops of each of its epochs."""
         table, start, epochs = task
         cache = EpochCache()
         return [_improve_or_none(table, start, names, cache) for names in epochs]

@@ -14,15 +14,18 @@ from buda_emu.support.errors import UnsupportedError
 def searched_decisions(
     table: CandidateTable, objective: Objective, full: float, step: float = STEP
 ) -> dict[str, PlacementDecision]:
-    """Return the decisions of the dynamic program's epochs, each packed at its best pace. `full`: the share of a chip
-    that rectangles are expected to cover; `step`, as a share of a pace: how much later each op of a chain begins."""
+    """Return a decision for every op, by name: the dynamic program cuts the ops into epochs, and each epoch is packed
+    at the quickest pace for which its ops find room. `full`: the share of a chip's cores that rectangles are expected
+    to cover; `step`, as a share of a pace: how much later each op of a chain begins. Raises UnsupportedError for an op
+    that has no room."""
     ends, _ = cut_epochs(table, objective, full, step)
     return pack_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
 
 
 def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
-    """Return the decisions of a first fit in order: where an op finds no room it goes to the next chip, then to the
-    next epoch (FRONTEND 5). Raises UnsupportedError for an op that does not fit an empty chip."""
+    """Return a decision for every op, by name, from a first fit in the order of the ops, each with the division that
+    low effort takes: where an op finds no room it goes to the next of the `chips`, after the last of them to the next
+    epoch (FRONTEND 5). Raises UnsupportedError for an op that does not fit an empty chip."""
     rows, columns = target.arch.grid
     room = CoreGrid(rows, columns)
     epoch = 0

@@ -25,7 +25,8 @@ from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
 
 SINGLE = 4
-"""Number of producers that are tried alone, as all together may need more cores than there are."""
+"""Number of producers that are tried alone, as all together may need more cores than there are. No measurement of the
+figure is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,10 @@ def _stream_detours(placement: Placement, names: Container[str]) -> list[tuple[s
 def limit_to_streams(
     table: CandidateTable, placement: Placement, names: Container[str], order: GridOrder
 ) -> tuple[CandidateTable, dict[str, str]] | None:
-    """Return the table with some ops limited to those grids with which the cores of a producer have streams for all its
-    readers, and the reason for each of these ops. `names` are the readers that now read through DRAM. None where none
-    of them does for lack of streams, or no other grid helps."""
+    """Return a copy of the table in which, for each operand that goes through DRAM for lack of streams, the producer or
+    the reader (which one first, `order` says) keeps only the choices with which the producer's cores have streams for
+    all readers; and the reason for each op that is limited so, by name. `names`: the ops whose operands are considered.
+    None where none of these operands lacks streams, or no choice helps."""
     routing = Routing.of(placement)
     tables = list(table.found)
     bests = list(table.best)
@@ -94,9 +96,10 @@ def limit_to_streams(
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
-    """Return whether all readers of a source would have their pipes if the op `name` were divided by this choice."""
+    """Return whether the cores of `source` would have streams for all its readers if the op `name`, itself or one of
+    the readers, were divided by this choice."""
     placed: PlacedOp = routing.placement.ops[name]
-    if "table" in placed.op.attrs:
+    if "table" in placed.op.attrs:  # a picker's tiles and words have other names once they are encoded for a division
         held = placed.held
     else:
         held = choice.held
@@ -105,27 +108,33 @@ def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
 
 Floats = NDArray[np.float64]
 LEAST = 0.5
-"""Differences of cycles that do not count, as they are sums of shares."""
+"""Changes in cycles that do not count: up to this a link's load and the sum of all transfers pass for unchanged, since
+both are sums of fractions."""
 SHARE = 1 / 64
-"""Weight of a cycle of a transfer where the time of the epoch is known."""
+"""Weight of a cycle of a transfer beside a cycle of the epoch, where moves are judged by the end of the epoch. No
+measurement of the figure is recorded."""
 
 
 class WiresOfOne:
-    """The wires of an epoch of a single input.
+    """The transfers of an epoch that takes one input at a time, while its ops are moved: a move is made if all
+    transfers together take less time by it.
 
-    `fullest` is the sum of the cycles of all transfers, each taking as long as by itself or as the fullest link of its
-    path, whichever is longer; it has no limit below which wires are short enough."""
+    `cost` is the sum of the cycles of all transfers. Each counts as long as it takes at least (`_least_cycles`) or as
+    the fullest link or port on its path needs, whichever is longer."""
 
     def __init__(self, netlist: Netlist, edges: Sequence[Flow], chip: Device) -> None:
-        """Prepare the wires of an epoch that is the whole netlist."""
+        """Take the transfers `edges` of a netlist with a single epoch, with all ops where the netlist has them."""
         self.edges = edges
         self.rates = speed(chip, {}).rates()
         self.paths = MovingPaths(ops=netlist.ops, queues=netlist.queues, edges=edges, chip=chip, rates=self.rates)
-        self.paths.with_least(self._cycles_alone())
-        self.fullest = fsum(self.paths.takes.tolist())
+        self.paths.with_least(self._least_cycles())
+        self.cost = fsum(self.paths.takes.tolist())
 
-    def _cycles_alone(self) -> Floats:
-        """Return the cycles of each edge by itself: into a core, and out of the fullest of its DRAM channels."""
+    def _least_cycles(self) -> Floats:
+        """Return [edge]: the cycles that each transfer takes at least, wherever ops stand: those for the bytes of one
+        core, at the rate of a core that gathers from several places or of one that does not; and those of the busiest
+        of its DRAM channels for the bytes of all transfers there. Transfers before the first input and those with each
+        input are counted apart."""
         moved: dict[tuple[int, bool], list[float]] = {}
         for edge in self.edges:
             if edge.memory == "dram":
@@ -145,7 +154,8 @@ class WiresOfOne:
         return cycles
 
     def _accept(self, change: float) -> bool:
-        """Return whether to keep a move after which all transfers together take `change` cycles more."""
+        """Return whether to keep a move by which the sum of the cycles of all transfers grows by `change`: whether it
+        falls by more than `LEAST`."""
         return change < -LEAST
 
     def try_move(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
@@ -159,18 +169,21 @@ class WiresOfOne:
             self.paths.take_back()
             return False
         self.paths.keep()
-        self.fullest = fsum(self.paths.takes.tolist())
+        self.cost = fsum(self.paths.takes.tolist())
         return True
 
 
 class TimedWires(WiresOfOne):
-    """The wires of an epoch of a single input that is timed again for each move, except for the work of DRAM channels.
+    """The transfers of an epoch that takes one input at a time, while its ops are moved: the end of the epoch is
+    modelled again for each move, except for the work of DRAM channels, which depends on no place.
 
-    The sum of all transfers counts a little, so that moves which gain nothing yet lead somewhere. `now` is the cycles
-    of both; a move is made that costs less than `slack` cycles."""
+    `weighted_end` is that end in cycles, plus `SHARE` of the cycles of all transfers, so that moves which do not change
+    the end yet may lead to ones that do. A move is made if it grows by less than `slack` cycles: with 0, only if it
+    falls."""
 
     def __init__(self, netlist: Netlist, report: EpochReport, chip: Device) -> None:
-        """Prepare the wires of an epoch that is the whole netlist, with its schedule as it is timed now."""
+        """Take the transfers of a netlist with a single epoch, and `report`, the modelled schedule of that epoch with
+        all ops where the netlist has them."""
         super().__init__(netlist, report.edges, chip)
         schedule = report.timing.run.schedule
         rates = self.rates
@@ -182,42 +195,45 @@ class TimedWires(WiresOfOne):
         self._steps = steps_of(self.edges, report.timing.run.ways, alone, rates)
         self.makespan = schedule.makespans()
         self.durations = schedule.durations
-        self.now = self._weighted_cycles(self.fullest)
+        self.weighted_end = self._weighted_cycles(self.cost)
         self.slack = 0.0
 
     def _weighted_cycles(self, transfers: float) -> float:
-        """Return the cycles of the epoch with the present durations, plus `SHARE` of `transfers`, the sum of the cycles
-        of all its transfers."""
+        """Return the end of the epoch in cycles with the present durations of its tasks, plus `SHARE` of `transfers`,
+        the sum of the cycles of all transfers."""
         return self.makespan(self.durations) + SHARE * transfers
 
     def _accept(self, change: float) -> bool:
-        """Time the epoch again after a move that changes the sum of the cycles of all transfers by `change`, and return
-        whether it takes less than `now` plus `slack`. If so `now` becomes the new time, or else the durations are
-        restored."""
+        """Time the epoch again after a move by which the sum of the cycles of all transfers grows by `change`, and
+        return whether the weighted end grows by less than `slack`. If so the new end and durations are kept, else the
+        durations are restored."""
         before = self.durations
         self.durations = self.durations.copy()
         self.paths.time(self._steps, self.durations)
-        after = self._weighted_cycles(self.fullest + change)
-        if after >= self.now + self.slack:
+        after = self._weighted_cycles(self.cost + change)
+        if after >= self.weighted_end + self.slack:
             self.durations = before
             return False
-        self.now = after
+        self.weighted_end = after
         return True
 
 
 PATIENCE = 120
-"""Moves without a gain after which no more are tried (docs/compile/placing.md, "The search", step 6; three times as
-many for a single input)."""
+"""Moves in a row without a gain after which no more are tried (docs/compile/placing.md, "The search", step 6; three
+times as many for a single input). No measurement of the figure is recorded."""
 HEAT = 0.01
-"""Share of an epoch's cycles that a move may cost at first, on average, in annealing."""
+"""Share of an epoch's cycles that a move may cost at first, on average, in annealing. No measurement of the figure is
+recorded."""
 
 
 class Wires:
-    """The wires of an epoch that takes rounds of inputs. `fullest` is the bytes that the fullest link carries for one
-    input."""
+    """The transfers of an epoch that takes rounds of inputs, while its ops are moved: a move is made if the sum of the
+    fourth powers of the bytes over each link falls by it, so that the fullest links count most. `cost` is the bytes
+    that the fullest link carries for one input."""
 
     def __init__(self, netlist: Netlist, edges: Sequence[Flow], chip: Device) -> None:
-        """Prepare the wires of an epoch that is the whole netlist."""
+        """Take those of the transfers `edges` that move data with each input, in a netlist with a single epoch, with
+        all ops where the netlist has them."""
         self.paths = MovingPaths(
             ops=netlist.ops,
             queues=netlist.queues,
@@ -225,10 +241,10 @@ class Wires:
             chip=chip,
             rates=bytes_over_links(speed(chip, {}).rates()),
         )
-        self.fullest = self._find_fullest()
+        self.cost = self._find_fullest()
 
     def _find_fullest(self) -> float:
-        """Return the bytes over the fullest link."""
+        """Return the bytes over the fullest link for one input, 0 where there are no links."""
         return float(self.paths.busy.max(initial=0.0))
 
     def try_move(self, places: Mapping[str, tuple[int, int]], turned: str = "") -> bool:
@@ -236,7 +252,7 @@ class Wires:
         links get better by it. Return whether the move is made; otherwise nothing changes."""
         if not self.paths.relieve(places, turned):
             return False
-        self.fullest = self._find_fullest()
+        self.cost = self._find_fullest()
         return True
 
 
@@ -255,8 +271,8 @@ NO_REGIONS: Final = KindsOfMoves()
 
 
 class MoveLimits(NamedTuple):
-    """The end of a search for places: when the fullest link carries no more than `enough` bytes, after `tries` moves,
-    or after `patience` in a row that gained nothing."""
+    """The end of a search for places: after `tries` moves, after more than `patience` in a row that were not made, or
+    when the `cost` of the wires is at most `enough`, in bytes over the fullest link."""
 
     tries: int
     enough: float = 0.0
@@ -264,7 +280,7 @@ class MoveLimits(NamedTuple):
 
 
 class MovedOps(NamedTuple):
-    """The decisions of ops after moves, and the number of moves that were `tried`."""
+    """The decisions of ops after a search for places, by name, and the number of moves that were `tried`."""
 
     decisions: dict[str, PlacementDecision]
     tried: int
@@ -277,14 +293,14 @@ def rewire(
     limits: MoveLimits,
     kinds: KindsOfMoves = NO_REGIONS,
 ) -> MovedOps:
-    """Move the ops of one chip at random, of `kinds` and within `limits`, keeping each move that `wires` accept, and
-    return their decisions at the last places. `wires` are left there, too. The same ops are always moved alike, as the
-    draws are seeded by their number."""
+    """Move the ops of one chip at random, with moves of `kinds` and within `limits`, keeping each move that `wires`
+    accept, and return their decisions with the last places. `wires` are left with these places, too. Draws are seeded
+    with the number of ops, so equal arguments give equal places. `grid`: the rows and columns of the chip's cores."""
     positions = _Positions(decisions, grid, kinds)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
-        """Draw a move of ops; take it and return True if the wires accept it. Of odd numbers it turns an op's grid if
-        such moves are drawn and the drawn op can turn."""
+        """Draw a move; if the wires accept it, make it and return True. A move with an odd number transposes an op's
+        grid where such moves are drawn, unless the drawn op has as many rows as columns."""
         turned = ""
         if kinds.turns and number % 2:
             turned = positions.draw_op_to_turn(draw)
@@ -315,11 +331,11 @@ def _run_moves(
     draw: random.Random,
     limits: MoveLimits,
 ) -> int:
-    """Draw moves by number within `limits`, and return how many were drawn. `try_random_move` returns whether a move
-    was made."""
+    """Call `try_random_move` with the numbers from 0 on until one of `limits` is reached, and return how often it was
+    called. It returns whether it made a move."""
     stale = 0
     for number in range(limits.tries):
-        if wires.fullest <= limits.enough or stale > limits.patience:
+        if wires.cost <= limits.enough or stale > limits.patience:
             return number
         if try_random_move(number, draw):
             stale = 0
@@ -335,12 +351,13 @@ def anneal(
     tries: int,
     kinds: KindsOfMoves,
 ) -> MovedOps:
-    """Move ops of an epoch that runs one input at a time at random, and return their decisions with the best places
-    that were seen in `tries` moves. At first a move that makes the epoch a little slower is made, too, later less and
-    less so, so that ops leave places that no single move improves. `wires` is left at the last move made."""
+    """Move the ops of one chip at random, in an epoch that takes one input at a time, and return their decisions with
+    the best places that were seen in `tries` moves. Moves that make the epoch a little slower are made, too, at first
+    more than later, so that ops leave places that no single move improves. `wires` are left with the places after the
+    last move. `grid`: the rows and columns of the chip's cores."""
     draw = random.Random(len(decisions))
     positions = _Positions(decisions, grid, kinds)
-    best = wires.now
+    best = wires.weighted_end
     best_places = dict(positions.places)
     heat = HEAT * best
     for number in range(tries):
@@ -348,15 +365,16 @@ def anneal(
         change = positions.draw_move(draw)
         if change and wires.try_move(change):
             positions.take(change)
-            if wires.now < best:
-                best = wires.now
+            if wires.weighted_end < best:
+                best = wires.weighted_end
                 best_places = dict(positions.places)
     moved = {name: replace(decision, at=best_places[name]) for name, decision in decisions.items()}
     return MovedOps(moved, tries)
 
 
 class _Positions:
-    """The places and grids of the ops of one chip while they are moved, and the cores that are free."""
+    """The places and grids of the ops of one chip while they are moved, and the cores that are free. The draws of moves
+    change nothing; `take` makes a move."""
 
     def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int], kinds: KindsOfMoves) -> None:
         self._kinds = kinds
@@ -371,8 +389,9 @@ class _Positions:
             self._cores.block(self.places[name], self._sizes[name])
 
     def draw_move(self, draw: random.Random) -> dict[str, tuple[int, int]]:
-        """Draw a move: one op to free cores, two ops of equal grids exchanged, or all ops of two regions exchanged, as
-        far as these kinds are drawn; empty where the draw is not a move."""
+        """Draw a move and return the new places of the ops that it moves, by name: one op to free cores, two ops of
+        equal grids exchanged, or an op exchanged with all ops in a rectangle of its size, as far as these kinds are
+        drawn. Empty where the draw gives no move."""
         name = draw.choice(self._names)
         grid = self._grid
         shape = self._sizes[name]
@@ -392,19 +411,19 @@ class _Positions:
         return {}
 
     def size(self, name: str) -> tuple[int, int]:
-        """Return the rows and columns that an op takes after the moves, which may have turned it; asked once the search
-        is over, to set `grid_transpose`."""
+        """Return the rows and columns of cores that an op takes now, after moves that may have transposed its grid."""
         return self._sizes[name]
 
     def draw_op_to_turn(self, draw: random.Random) -> str:
-        """Draw an op whose grid is to be transposed; "" where the drawn one takes as many rows as columns."""
+        """Draw an op whose grid a move may transpose, and return its name; "" where the drawn op has as many rows as
+        columns."""
         name = draw.choice(self._names)
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
     def draw_turn(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
-        """Draw a place with room for the transposed grid of an op, and return it by the op's name; empty if there is
-        none."""
+        """Draw a place with room for the transposed grid of the op `name`, and return it by that name; empty if there
+        is none."""
         rows, columns = shape = self._sizes[name]
         self._cores.release(self.places[name], shape)
         free = self._cores.places((columns, rows))
@@ -430,8 +449,9 @@ class _Positions:
 def exchange_regions(
     name: str, at: tuple[int, int], places: Mapping[str, tuple[int, int]], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
-    """Return the places after one op changes places with all ops in another rectangle of its size; empty where that
-    overlaps its own or cuts through an op."""
+    """Return the new places, by name, of the ops that change places when the op `name` goes to the upper left core `at`
+    and all ops within that rectangle go to its own: `places` are the upper left cores of all ops, `sizes` their rows
+    and columns. Empty where the two rectangles overlap or an op lies only partly in the other one."""
     (row, column) = places[name]
     (height, width) = sizes[name]
     down = at[0] - row

@@ -105,7 +105,7 @@ def test_a_move_that_is_refused_leaves_every_bit_as_it_was() -> None:
     def state() -> list[bytes]:
         arrays = [wires.paths.busy, wires.paths.takes, wires.durations]
         places = [repr(sorted((name, wires.paths.at(name)) for name in decisions)).encode()]
-        return [array.tobytes() for array in arrays] + places + [repr((wires.now, wires.fullest)).encode()]
+        return [array.tobytes() for array in arrays] + places + [repr((wires.weighted_end, wires.cost)).encode()]
 
     rows, columns = TARGET.arch.grid
     for _ in range(200):

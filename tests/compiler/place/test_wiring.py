@@ -172,7 +172,7 @@ def test_wires_take_those_moves_that_the_links_of_all_paths_gain_by(epoch):
             netlist = after
         assert {item: wires.paths.at(item) for item in places} == places
         assert wires.paths.is_transposed(name) == netlist.ops[name].grid_transpose
-        assert wires.fullest == max(bytes_over(netlist, edges, chip).values())
+        assert wires.cost == max(bytes_over(netlist, edges, chip).values())
     assert 0 < taken < 300
 
 
@@ -183,11 +183,11 @@ def test_transfers_of_one_input_are_after_every_move_what_paths_say(epoch):
     draw, kept = random.Random(1), 0
     places = {name: tuple(op.grid_loc) for name, op in netlist.ops.items()}
     for _ in range(200):
-        name, before = draw.choice(sorted(places)), wires.fullest
+        name, before = draw.choice(sorted(places)), wires.cost
         at = (draw.randrange(8), draw.randrange(9))
         if wires.try_move({name: at}):
             kept += 1
-            assert wires.fullest < before
+            assert wires.cost < before
             places[name] = at
         assert {item: wires.paths.at(item) for item in places} == places
         graphs = {
@@ -198,7 +198,7 @@ def test_transfers_of_one_input_are_after_every_move_what_paths_say(epoch):
         pairs = list(zip(edges, ways, strict=True))
         takes = [as_the_paths_say(way, edge, pairs, wires) for edge, way in pairs]
         assert wires.paths.takes == pytest.approx(np.maximum(takes, wires.paths.least), abs=1)
-        assert wires.fullest == pytest.approx(wires.paths.takes.sum())
+        assert wires.cost == pytest.approx(wires.paths.takes.sum())
     assert 0 < kept < 200
 
 
@@ -210,9 +210,9 @@ def as_the_paths_say(way, edge, edges, wires):
 
 def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):
     decisions, wires = spots_and_wires
-    before = wires.fullest
+    before = wires.cost
     found = rewire(decisions, wires, (10, 12), MoveLimits(400)).decisions
-    assert wires.fullest < before
+    assert wires.cost < before
     cores = np.zeros((10, 12), int)
     for name, decision in found.items():
         assert wires.paths.at(name) == decision.at
@@ -240,8 +240,8 @@ def test_a_column_that_takes_much_in_is_turned_and_loads_are_those_of_the_turned
     found = rewire(decisions, wires, (10, 12), MoveLimits(600), KindsOfMoves(turns=True)).decisions
     assert any(decision.grid_transpose for decision in found.values())
     after = wires_of(found, tiles, target)
-    assert after.fullest == wires.fullest
-    assert after.fullest < wires_of(plain, tiles, target).fullest <= before.fullest
+    assert after.cost == wires.cost
+    assert after.cost < wires_of(plain, tiles, target).cost <= before.cost
 
 
 def wires_of(decisions, tiles, target):
