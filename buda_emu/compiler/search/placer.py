@@ -45,8 +45,8 @@ _LINK_RULES = ("V362", "V363", "V364")
 
 
 def link_refusal(placement: Placement, objective: Objective) -> str:
-    """Return why links have no room for the pipes between chips of a placement, "" where they have. Chips that no file
-    describes stand in a row."""
+    """Return why the links between chips have no room for the pipes of a placement, in words, or "" where they have.
+    Chips that no cluster's file describes are taken to stand in a row."""
     if placement.stages == 1:
         return ""
     with_ids = replace(placement, ids=objective.ids, cluster=objective.cluster)
@@ -64,10 +64,12 @@ def link_refusal(placement: Placement, objective: Objective) -> str:
 
 
 TRAINING = (0.5, 0.65, 0.8, FULL)
-"""Shares of a chip's cores (`trials.SHARES`) that are tried for a training, whose epochs are many and wait for single
-inputs."""
+"""Shares of a chip's cores that rectangles are expected to cover, tried for a training, whose epochs are many and wait
+for single inputs. What those other than `FULL` gain is measured as "training shares" (docs/compile/placing.md, "What
+each part gains")."""
 STEPS = (0.05, 0.5)
-"""Steps that are tried for a training beside that of an inference (`candidate_table.STEP`)."""
+"""Steps that are tried for a training beside that of an inference (`candidate_table.STEP`). What they gain is measured
+as "training steps" (docs/compile/placing.md, "What each part gains")."""
 PIPES = (4, 2, 1)
 """Most pipes of an operand from another chip, tried in turn where links have no room for more (docs/compile/placing.md,
 "Links between chips")."""
@@ -78,16 +80,17 @@ costs more than the sharing gains."""
 
 
 def place(tiles: TileGraph, target: Target, objective: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:
-    """Return the blocks, cores, epochs, queues and addresses of a graph. Queues have room for `entries` rounds of
-    inputs. Raises UnsupportedError where the graph does not fit."""
+    """Return the placement of a graph: a division, cores, an epoch and a chip for each op, and queues with addresses.
+    `entries`: the rounds of inputs for which queues of inputs and outputs have room. Raises UnsupportedError where the
+    graph does not fit, HostError as `_search_graph`."""
     return place_best([tiles], target, objective, entries=entries)[1]
 
 
 def place_best(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, *, entries: int = 2
 ) -> tuple[int, Placement]:
-    """Return the number and the placement of the quickest of several graphs of one model. Queues have room for
-    `entries` rounds of inputs. High effort tries all that the default does, too, so that it is never worse. Raises as
+    """Search placements of several graphs of one model, and return the number of the quickest graph and its placement.
+    High effort tries all that default effort does, too, so that it is never worse. `entries` and errors are those of
     `place`."""
     record = objective.record
     cache = EpochCache()
@@ -110,9 +113,9 @@ def place_best(
 def _search_all_efforts(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, context: SearchContext
 ) -> tuple[int, SearchResult]:
-    """Return the number of the quickest graph, and its result. For an objective of high effort, default effort is
-    searched first, and high effort then only if no limit that nothing undercuts is reached and the bound of work is not
-    used up."""
+    """Return the number of the quickest graph, and its result. An objective of high effort is searched with default
+    effort first; high effort follows unless the result is as quick as a limit that no placement undercuts, or the bound
+    of work is used up."""
     forms = [Forms(tiles, target, objective.without) for tiles in graphs]
     first = objective
     if objective.effort == "high":
@@ -127,8 +130,8 @@ def _search_all_efforts(
 
 
 def _limit_words(best: SearchResult) -> str:
-    """Return the limit that the best placement has reached and no placement undercuts, "the host link" or "the math of
-    all cores"; "" if it has reached none."""
+    """Return in words the limit that the best placement has reached and that no placement undercuts, "the host link" or
+    "the math of all cores"; "" if it has reached none or was not modelled."""
     if best.chips <= 0 or best.cycles > best.bound:
         return ""
     if best.host >= best.bound:
@@ -137,8 +140,8 @@ def _limit_words(best: SearchResult) -> str:
 
 
 def _search_graphs(graphs: Sequence[Forms], objective: Objective, context: SearchContext) -> tuple[int, SearchResult]:
-    """Search the graphs that are worth it with the effort of the objective, refine the best result, and return the
-    graph's number and the result. The unrefined result is returned if the refined one overloads links between chips."""
+    """Search those of the graphs that are expected to be quick, refine the best result, and return the number of its
+    graph and the result. Where the refined result overloads links between chips, the unrefined one is returned."""
     results = [(number, _search_graph(forms, objective, context)) for number, forms in likely_graphs(graphs, objective)]
     number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
@@ -148,8 +151,9 @@ def _search_graphs(graphs: Sequence[Forms], objective: Objective, context: Searc
 
 
 def _search_graph(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
-    """Return the best placement of one graph that the search finds. Raises UnsupportedError where the graph does not
-    fit, HostError for several chips that are not connected, or with states that one input leaves to the next."""
+    """Return the best result for one graph. A graph with states, which one input leaves to the next, is searched one
+    input at a time. Raises UnsupportedError where the graph does not fit, and HostError where several chips are asked
+    for but are not connected or the graph has states."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
     if forms.tiles.states:  # what an input leaves in a ram the next one reads
@@ -158,14 +162,14 @@ def _search_graph(forms: Forms, objective: Objective, context: SearchContext) ->
         objective = replace(objective, microbatch=1)
         if forms.tiles.trains:
             return _search_training(forms, objective, context)
-        return _place(forms, context, objective)
+        return _search_pipeline(forms, context, objective)
     return _search_uses_of_chips(forms, objective, context)
 
 
 def _copy_names_are_free(tiles: TileGraph, objective: Objective) -> bool:
-    """Return whether no input or output already has the name that the copy of another queue on some chip would get,
-    `queue.chip`: net2pipe would mistake one for the other (NETLIST 1.7), and the model cannot run as copies. The names
-    of all other queues are chosen by the compiler."""
+    """Return whether the model can run as copies on several chips: no input or output already has the name `queue.chip`
+    that a queue's copy on a chip would get, which net2pipe would mistake for the copy (NETLIST 1.7). The names of all
+    other queues are chosen by the compiler."""
     names = {queue.name for queue in chain(tiles.inputs.values(), tiles.outputs.values())}
     chips = objective.ids or range(objective.chips)
     return names.isdisjoint(f"{name}.{chip}" for name, chip in product(names | {*tiles.constants}, chips))
@@ -176,9 +180,9 @@ def _search_uses_of_chips(forms: Forms, objective: Objective, context: SearchCon
     products shared out over them. Copies are tried for throughput and shared products for latency, neither at low
     effort.
 
-    If links or memory have no room for any of these, shared products and then a single chip are tried. Raises
+    If none of these has room in memory or on links, shared products and then a single chip are tried. Raises
     UnsupportedError where nothing fits."""
-    cut = partial(_place, forms, context)
+    cut = partial(_search_pipeline, forms, context)
     if objective.chips == 1:
         return _halve_until_fits(cut, objective)
     tiles = forms.tiles
@@ -208,26 +212,27 @@ def _search_uses_of_chips(forms: Forms, objective: Objective, context: SearchCon
 
 
 def _search_training(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
-    """Search the placement of a training. Its microbatches run one after the other or, if that is quicker and no input
-    reads data that the previous one wrote, all in one round. At low effort, and for a step of one microbatch, only the
-    former is tried."""
+    """Return the best result for a training. Its microbatches run one after the other or, if that is quicker and no
+    forward pass writes a state that the next input reads, all in one round. At low effort, and for a step of one
+    microbatch, only the former is tried."""
     if objective.effort == "low" or objective.step == 1:
-        return _place(forms, context, objective)
+        return _search_pipeline(forms, context, objective)
     tiles = forms.tiles
-    first = _place(forms, context, replace(objective, effort="low"))
+    first = _search_pipeline(forms, context, replace(objective, effort="low"))
     first = SearchResult.of(objective, evaluate_figures(first.placement, context.epochs.figures))
     in_rams = [store.op for name, store in tiles.stores.items() if not store.accumulate or tiles.states[name].zeros]
     writers = {tiles.ops[name].program for name in in_rams}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
             together = replace(objective, microbatch=objective.step)
-            return min(first, _place(forms, replace(context, entries=1), together), key=comparable_cycles)
-    return min(first, _place(forms, context, objective), key=comparable_cycles)
+            return min(first, _search_pipeline(forms, replace(context, entries=1), together), key=comparable_cycles)
+    return min(first, _search_pipeline(forms, context, objective), key=comparable_cycles)
 
 
 def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Objective) -> SearchResult:
-    """Return the result of `search` for the objective, with half as many inputs in a round each time memory has no
-    room. Raises MemoryFullError where a single input does not fit, or where the objective's round is `firm`."""
+    """Call `search` with the objective and return its result; each time memory has no room, call it again with half as
+    many inputs in a round. Raises MemoryFullError where a single input does not fit, or where the objective's round is
+    `firm`."""
     while True:
         try:
             return search(objective)
@@ -237,10 +242,10 @@ def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Ob
             objective = replace(objective, microbatch=objective.microbatch // 2)
 
 
-def _place(forms: Forms, context: SearchContext, objective: Objective) -> SearchResult:
-    """Search the placement on one chip, or in a pipeline over all chips of the objective, as its effort asks. At low
-    effort the first legal placement is returned unmodelled; where few cores are the objective, the one that takes the
-    fewest. Raises _LinksFullError where links between chips have no room."""
+def _search_pipeline(forms: Forms, context: SearchContext, objective: Objective) -> SearchResult:
+    """Return the best result for a graph on one chip, or cut into a pipeline over all chips of the objective. At low
+    effort that is the first legal placement, and where few cores are the objective, the placement with the fewest;
+    neither is modelled. Raises _LinksFullError where links between chips have no room."""
     tiles = forms.tiles
     target = forms.target
     first = forms.first_placement(objective, context.entries)
@@ -266,8 +271,8 @@ def _place(forms: Forms, context: SearchContext, objective: Objective) -> Search
 
 
 def _announce_high_effort(forms: Forms, objective: Objective, context: SearchContext) -> None:
-    """Give workers the starts that high effort will try after default effort, so that they begin them when they are
-    idle. Does nothing without workers."""
+    """Give workers the starts that high effort will try after default effort, so that idle workers begin them. Does
+    nothing without workers."""
     if context.workers is not None:
         tables = forms.likely_tables(replace(objective, effort="high"))
         context.workers.later = chain(
@@ -276,8 +281,8 @@ def _announce_high_effort(forms: Forms, objective: Objective, context: SearchCon
 
 
 def _try_forms(forms: Forms, objective: Objective, context: SearchContext) -> list[SearchResult]:
-    """Try each likely form of a graph with each share of a chip that the effort allows, until the bound of work is
-    reached, and return the results: at least one."""
+    """Try each likely form of a graph with each share of a chip that rectangles may cover, as many as the effort asks
+    for, until the bound of work is reached. Returns the results, at least one."""
     shares = [FULL]
     if objective.effort == "high":
         shares += [*SHARES, *MORE_SHARES]
@@ -290,7 +295,7 @@ def _try_forms(forms: Forms, objective: Objective, context: SearchContext) -> li
 
 
 class _LinksFullError(UnsupportedError):
-    """More data goes from chip to chip than Ethernet links have room for."""
+    """Ethernet links have no room for the pipes between the chips of a placement."""
 
 
 def _first_within_links(results: Sequence[SearchResult]) -> SearchResult:
@@ -307,17 +312,19 @@ def _first_within_links(results: Sequence[SearchResult]) -> SearchResult:
 def _training_figures(
     tables: Sequence[CandidateTable], objective: Objective, context: SearchContext, first: Figures
 ) -> Figures:
-    """Return the best figures for a training, never worse than `first`. Several expectations are packed one after the
-    other, and only the best is wired and corrected."""
+    """Return the best modelled figures for a training, never worse than `first`, those of the first legal placement.
+    Each table is packed with several expectations, and only the best packing has its ops moved and its estimates
+    corrected."""
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
-        """Build the placement of decisions on table `number`."""
+        """Build the placement of decisions on table `number`. Raises MemoryFullError."""
         return build_placement(tables[number].tiles, tables[number].target, decisions, objective, context.entries)
 
     def try_packing(number: int, full: float, step: float) -> None:
-        """Pack table `number` with one pair of expectations, the share `full` of cores that rectangles cover and the
-        delay `step` of each op of a chain, unless the work is used up."""
+        """Pack table `number` for the share `full` of cores that rectangles are expected to cover and the delay `step`
+        of each op of a chain, model the placement, and add both to `tried`. Nothing is added where memory has no room,
+        or where the work is used up and something was tried."""
         if tried and objective.record.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)
@@ -325,7 +332,7 @@ def _training_figures(
             tried[number, full, step] = model_placement(context, objective, make(number, decisions)), decisions
 
     def quickest() -> tuple[int, float, float]:
-        """Return the key of the quickest try."""
+        """Return the table's number, share and step of the quickest packing in `tried`."""
         return min(tried, key=lambda key: tried[key][0].cycles)
 
     without = objective.without
@@ -350,9 +357,10 @@ def _training_figures(
 
 
 def _share_products(tiles: TileGraph, target: Target, context: SearchContext, objective: Objective) -> SearchResult:
-    """Search with products shared out over chips, once for each limit of `WORTH`. High effort tries all of these
-    graphs; other efforts only the one expected to be quicker, with fewer pipes between chips until links have room.
-    Raises UnsupportedError where no product can be shared out, or links have no room."""
+    """Return the best result with products shared out over the chips, cut once for each limit of `WORTH`. High effort
+    tries these graphs as they are, if links have room. Otherwise only the one that is expected to be quicker is tried,
+    with fewer and fewer pipes between chips until links have room. Raises UnsupportedError where no product can be
+    shared out, or links have no room."""
     graphs = [share_products(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
         CandidateTable.of(graph, target)
@@ -388,8 +396,8 @@ def _first_with_same_ops(graphs: Sequence[TileGraph], number: int) -> int:
 
 
 def first_placement(placement: Placement) -> Placement | None:
-    """Return the first legal placement of the same graph, chips and microbatch; None where memory has no room for
-    it."""
+    """Return the first legal placement for the same graph, chips, copies and microbatch as those of a placement, to
+    compare the two; None where it does not fit."""
     tiles = placement.given or placement.tiles
     if tiles.states:
         microbatch = 1

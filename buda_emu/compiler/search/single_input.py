@@ -28,11 +28,12 @@ from buda_emu.compiler.search_parts import EVERYTHING, Part, Parts
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
 SHORTEST: Final = 8
-"""Fewest ops of a layer; shorter repetitions are within one."""
+"""Fewest ops of a layer: groups of fewer ops repeat within a layer, too. No measurement of the figure is recorded."""
 
 
 class Repetition(NamedTuple):
-    """Items from `start` on that form `times` equal groups of `period` items, one after the other."""
+    """Equal groups of items in a sequence, one after the other: `times` groups of `period` items, the first from item
+    number `start` on."""
 
     start: int
     period: int
@@ -45,14 +46,16 @@ class Repetition(NamedTuple):
 
 
 def find_repetitions(items: Sequence[Hashable]) -> list[Repetition]:
-    """Return the longest repetitions in their order, none inside another; of equally long ones those with the shortest
-    groups."""
+    """Return the longest repetitions of equal items in a sequence, such as the layers among a model's ops: in their
+    order, none overlapping another, each group of at least `SHORTEST` items. Of equally long repetitions the one with
+    the shortest groups is taken."""
     numbers: dict[Hashable, int] = {}
     return _repetitions_within(np.array([numbers.setdefault(element, len(numbers)) for element in items], np.int64), 0)
 
 
 def _repetitions_within(keys: NDArray[np.int64], start: int) -> list[Repetition]:
-    """Return the repetitions in a range of keys that begins with item `start`."""
+    """Return the repetitions in a part of a sequence: the longest one, and those before and after it. `keys` are equal
+    for equal items; `start` is the number of the part's first item in the whole sequence."""
     best = Repetition(0, 0, 0)
     for period in range(SHORTEST, len(keys) // 2 + 1):
         same = np.concatenate([[0], keys[:-period] == keys[period:], [0]])
@@ -73,36 +76,40 @@ def _repetitions_within(keys: NDArray[np.int64], start: int) -> list[Repetition]
 
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
-"""Prices of a core, in cycles."""
+"""Prices of a core, in cycles of the epoch, at which divisions of ops are compared: each is a constant factor above the
+previous one. No measurement of their range is recorded."""
 CROSSING = 3_000.0
-"""Cycles after which data that one epoch writes is there for the next one, beside the bytes."""
+"""Cycles between the end of an epoch and the next one, which reads what it wrote, beside those for the bytes. No
+measurement of the figure is recorded."""
 SHARED = 0.1
-"""Share of the time for which an epoch's queues stream that each step of its longest path waits for the links."""
+"""Share of the time for which an epoch's queues stream that each step of its longest path waits for links which
+transfers share. No measurement of the figure is recorded."""
 ALIKE = 1.03
-"""Factor by which the expected cycles of epochs may grow if those of layers are alike (docs/compile/placing.md, "The
-search", step 9)."""
+"""Factor by which the expected cycles may grow if epochs end at the same place of each layer (docs/compile/placing.md,
+"The search", step 9). No measurement of the figure is recorded."""
 LIKELY = 8
-"""Number of places of a layer that are modelled as the end of an epoch (docs/compile/placing.md, "The search", step
-9)."""
+"""Most places of a layer that are modelled as the end of an epoch (docs/compile/placing.md, "The search", step 9). No
+measurement of the figure is recorded."""
 Ints = NDArray[np.int64]
 Judge = Callable[[Mapping[str, PlacementDecision]], float]
 
 
 @dataclass(frozen=True)
 class _ChoiceCosts:
-    """The costs of each choice of an op, as arrays: cycles of one part with its operands, and of the other parts, when
-    they come while it works; parts; cores; and the cycles by which it is judged."""
+    """The costs of all choices of an op, by the number of the choice. An op works in `parts` parts: `part_cycles` are
+    the cycles of one with its operands' transfers, `later_cycles` those of all others together, whose operands arrive
+    while the op works; `cores`; and `judged`, the cycles that a choice counts with when it is chosen."""
 
     choices: Sequence[Choice]
-    one: Floats
-    later: Floats
+    part_cycles: Floats
+    later_cycles: Floats
     parts: Floats
     cores: Floats
     judged: Floats
 
     @cached_property
-    def at(self) -> Ints:
-        """[price]: the number of the best choice, when each core costs the price in cycles."""
+    def best_at_price(self) -> Ints:
+        """[price]: the number of the choice with the least sum of judged cycles and the price of its cores."""
         return (self.judged[None, :] + PRICES[:, None] * self.cores[None, :]).argmin(1)
 
     def best_choices(self, price: float) -> list[Choice]:
@@ -114,8 +121,8 @@ class _ChoiceCosts:
 
 @dataclass(frozen=True)
 class EpochBounds:
-    """Bounds for the ends of epochs: an epoch must end before each op of `kept`, and none may end before an op of
-    `within`."""
+    """Bounds for where epochs end: an epoch must end before each op in `kept`, and none may end before an op in
+    `within`. Both hold numbers of ops."""
 
     kept: frozenset[int] = frozenset()
     within: frozenset[int] = frozenset()
@@ -130,38 +137,41 @@ EVERYWHERE: Final = EpochBounds()
 
 @dataclass(frozen=True)
 class SingleInput:
-    """Epochs of a single input on one chip.
+    """The possible epochs of a model that takes one input at a time on one chip.
 
-    `own` are the costs of each op's choices; `epochs` lists for each op the epochs that may begin with it, by the op
-    after each and its cycles."""
+    `choice_costs` are the costs of each op's choices; `epochs[i]` lists the epochs that begin with op i, each as the op
+    after its last one and the cycles that it is expected to take."""
 
     table: CandidateTable
-    own: Sequence[_ChoiceCosts]
+    choice_costs: Sequence[_ChoiceCosts]
     epochs: Sequence[Sequence[tuple[int, float]]]
 
     @staticmethod
     def of(table: CandidateTable, full: float) -> "SingleInput":
-        """Find the possible epochs when rectangles are expected to cover a share `full` of the chip's cores."""
+        """Find the possible epochs of a table's ops. `full`: the share of the chip's cores that rectangles are expected
+        to cover."""
         costs = _choice_costs(table)
         prices = _Prices.of(table, costs)
         return SingleInput(table, costs, [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))])
 
-    def decisions(self, cut: EpochBounds = EVERYWHERE) -> dict[str, PlacementDecision]:
-        """Return the decisions of all ops, in the epochs within the bounds `cut` that are expected to take the fewest
-        cycles. Raises UnsupportedError for an op that has no room."""
-        ends, _ = self.fewest_cycles(cut)
+    def decisions(self, bounds: EpochBounds = EVERYWHERE) -> dict[str, PlacementDecision]:
+        """Return the decisions of all ops, by name, in those epochs within `bounds` that are expected to take the
+        fewest cycles in all. Raises UnsupportedError for an op that has no room."""
+        ends, _ = self.fewest_cycles(bounds)
         return pack_epochs(
-            self.table, ends, lambda start, stop, epoch: _pack_at_lowest_price(self.table, self.own, start, stop, epoch)
+            self.table,
+            ends,
+            lambda start, stop, epoch: _pack_at_lowest_price(self.table, self.choice_costs, start, stop, epoch),
         )
 
     def decisions_by_layers(self, cycles_of: Judge, without: Parts = EVERYTHING) -> list[dict[str, PlacementDecision]]:
-        """Return decisions with the end of an epoch at one place of every layer, where that is expected to take little
-        more; empty where there are no layers.
+        """Return decisions of all ops, several times: each with the end of an epoch at one place of every layer, where
+        that is expected to take little more than ends anywhere. Empty where there are no layers.
 
-        Such epochs are alike, and a single search serves all. Of the places that are expected to be nearly the best,
-        three are used everywhere: the one for which `cycles_of` is least, the one for which it is next least, and the
-        one with the fewest epochs. Each is also tried with all ops before the end in the second layer in one epoch,
-        where that is expected to take little more. Parts in `without` are left out."""
+        Such epochs are alike, so that the search of one serves all. Of the places that are expected to be nearly the
+        best, three are used in every layer: the one for which `cycles_of` is least, the one for which it is next least,
+        and the one with the fewest epochs. Each is also tried with all ops before the end in the second layer in one
+        epoch, where that is expected to take little more. Parts of the search in `without` are left out."""
         best = self.fewest_cycles(EVERYWHERE)[1]
         chosen: list[EpochBounds] = [EVERYWHERE] * 3
         together: list[EpochBounds] = [EVERYWHERE] * 3
@@ -176,10 +186,10 @@ class SingleInput:
                 few = min(nearly_best, key=lambda n: (len(expected[n][0]), expected[n][1]))
                 best = expected[by_cycles[0]][1]
                 ranks = (ends[by_cycles[0]], ends[by_cycles[:2][-1]], ends[few])
-                chosen = [cut.with_ends(place_ends) for cut, place_ends in zip(chosen, ranks, strict=True)]
+                chosen = [bounds.with_ends(place_ends) for bounds, place_ends in zip(chosen, ranks, strict=True)]
                 together = [
-                    self._join_first_epochs(cut, place_ends, best)
-                    for cut, place_ends in zip(together, ranks, strict=True)
+                    self._join_first_epochs(bounds, place_ends, best)
+                    for bounds, place_ends in zip(together, ranks, strict=True)
                 ]
         ranks = [0]
         for rank, part in ((1, Part.NEXT_PLACE), (2, Part.FEWEST_EPOCHS)):
@@ -189,38 +199,38 @@ class SingleInput:
         joined = [together[rank] for rank in ranks]
         if joined != tried and Part.JOINED_BEGIN not in without:
             tried += joined
-        return [self.decisions(cut) for cut in dict.fromkeys(tried) if cut.kept]
+        return [self.decisions(bounds) for bounds in dict.fromkeys(tried) if bounds.kept]
 
-    def _join_first_epochs(self, cut: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
-        """Return the bounds `cut` with an epoch's end at each of `ends`. The first of these, and all others before the
-        second, are left out if the program's ops up to the second end are then expected to take at most `ALIKE` times
-        `best` cycles in one epoch."""
+    def _join_first_epochs(self, bounds: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
+        """Return `bounds` with an epoch's end at each of `ends`, the places of one layer after the other. If the
+        program's ops up to the second of these can share one epoch with which the whole is expected to take at most
+        `ALIKE` times `best` cycles, no epoch of the program ends before that."""
         ops = self.table.ops
         begin = next(number for number, op in enumerate(ops) if op.program == ops[ends[0]].program)
         if len(ends) > 1:
-            joined = EpochBounds(cut.kept.union(ends[1:]), cut.within.union(range(begin + 1, ends[1])))
+            joined = EpochBounds(bounds.kept.union(ends[1:]), bounds.within.union(range(begin + 1, ends[1])))
             if self.fewest_cycles(joined)[1] <= best * ALIKE:
                 return joined
-        return cut.with_ends(ends)
+        return bounds.with_ends(ends)
 
     @cached_property
     def _layers(self) -> list[Repetition]:
-        """The repetitions of like ops."""
+        """The layers: repetitions of ops that cost the same."""
         return find_repetitions([cost_key(self.table.tiles, op, without_tables=True) for op in self.table.ops])
 
-    def fewest_cycles(self, cut: EpochBounds) -> tuple[list[int], float]:
-        """Return the first op of each epoch followed by the number of ops, and the cycles of these epochs, for the
-        division within the bounds `cut` that takes the fewest."""
+    def fewest_cycles(self, bounds: EpochBounds) -> tuple[list[int], float]:
+        """Return the epochs within `bounds` that are expected to take the fewest cycles in all: the number of the first
+        op of each, followed by the number of ops, and these cycles, infinite where the bounds leave no epochs."""
         count = len(self.epochs)
         best = [np.inf] * (count + 1)
         before = [0] * (count + 1)
         best[0] = 0.0
         for i, candidates in enumerate(self.epochs):
             for end, cycles in candidates:
-                if best[i] + cycles < best[end] and end not in cut.within:
+                if best[i] + cycles < best[end] and end not in bounds.within:
                     best[end] = best[i] + cycles
                     before[end] = i
-                if end in cut.kept:
+                if end in bounds.kept:
                     break
         ends = [count]
         while ends[-1] > 0:
@@ -231,8 +241,9 @@ class SingleInput:
 def _pack_at_lowest_price(
     table: CandidateTable, op_costs: Sequence[_ChoiceCosts], start: int, stop: int, epoch: int
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Pack the ops from `start` on, in epoch number `epoch`, at the lowest price of a core at which all up to `stop`
-    find room; where there is no such price, fewer ops. Returns the decisions and the first op that found no place."""
+    """Pack the ops from `start` up to `stop`, in epoch number `epoch`, with the choices of the lowest price of a core
+    at which all find room; where no price has room, fewer of them. Returns the decisions and the first op that found no
+    place: no decisions and `start` if even one op has no room."""
     for end in range(stop, start, -1):
         low = 0
         high = len(PRICES)
@@ -259,7 +270,7 @@ def _pack_at_lowest_price(
 
 def _choice_costs(table: CandidateTable) -> list[_ChoiceCosts]:
     """Return for each op the costs of its choices. Ops that hand on slices of t to each other are as fast as the
-    slowest of them, so that a choice quicker than that is judged by little more than the time of a slice."""
+    slowest of them, so that a choice which is quicker than that is judged by little more than the time of a slice."""
     raw: list[tuple[Floats, Floats, Floats, Floats]] = []
     for op, op_choices in zip(table.ops, table.found, strict=True):
         target = table.target.of(op.precision)
@@ -280,15 +291,20 @@ def _choice_costs(table: CandidateTable) -> list[_ChoiceCosts]:
         judged = part_cycles + (1 - 1 / parts) * np.maximum(part_cycles + later_cycles - floor[chain], 0.0)
         costs.append(
             _ChoiceCosts(
-                choices=op_choices, one=part_cycles, later=later_cycles, parts=parts, cores=cores, judged=judged
+                choices=op_choices,
+                part_cycles=part_cycles,
+                later_cycles=later_cycles,
+                parts=parts,
+                cores=cores,
+                judged=judged,
             )
         )
     return costs
 
 
 def _number_chains(ops: Sequence[TileOp]) -> list[int]:
-    """Return for each op the number of its chain: ops that hand on slices to each other, as they have the same t above
-    1, share it."""
+    """Return for each op the number of its chain. Ops share a chain if one reads the other and both have the same
+    number of slices (t), more than one: they hand on slice by slice."""
     place: dict[str, int] = {}
     chain = list(range(len(ops)))
     for number, op in enumerate(ops):
@@ -305,12 +321,12 @@ def _number_chains(ops: Sequence[TileOp]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Prices:
-    """[op][price]: the cycles, parts and cores of each op's best choice at each price, `one` and `later` as in
-    `_ChoiceCosts`, and the cycles for which it reads inputs and constants in DRAM. `written` are the cycles of the host
-    link or a channel for each op's output."""
+    """The best choice of each op at each price, as [op][price]: `part_cycles`, `later_cycles`, `parts` and `cores` as
+    in `_ChoiceCosts`, and `read`, the cycles for which DRAM moves its inputs and constants. `written` are the cycles
+    for each op's output on the host link or a DRAM channel."""
 
-    one: list[Floats]
-    later: list[Floats]
+    part_cycles: list[Floats]
+    later_cycles: list[Floats]
     parts: list[Floats]
     cores: list[Floats]
     read: list[Floats]
@@ -318,26 +334,31 @@ class _Prices:
 
     @staticmethod
     def of(table: CandidateTable, op_costs: Sequence[_ChoiceCosts]) -> "_Prices":
-        """Return the costs of all ops at all prices."""
+        """Return the figures of all ops at all prices. Outputs leave over the host link, those of a graph whose caches
+        have slots into a DRAM channel."""
         speed = speeds(table.target.chip)
-        read = [np.array([choice.streamed for choice in costs.choices])[costs.at] / speed.dram for costs in op_costs]
+        read = [
+            np.array([choice.streamed for choice in costs.choices])[costs.best_at_price] / speed.dram
+            for costs in op_costs
+        ]
         if table.tiles.windows:
             output_rate = speed.dram / table.target.arch.dram_channels
         else:
             output_rate = speed.host
         return _Prices(
-            one=[costs.one[costs.at] for costs in op_costs],
-            later=[costs.later[costs.at] for costs in op_costs],
-            parts=[costs.parts[costs.at] for costs in op_costs],
-            cores=[costs.cores[costs.at] for costs in op_costs],
+            part_cycles=[costs.part_cycles[costs.best_at_price] for costs in op_costs],
+            later_cycles=[costs.later_cycles[costs.best_at_price] for costs in op_costs],
+            parts=[costs.parts[costs.best_at_price] for costs in op_costs],
+            cores=[costs.cores[costs.best_at_price] for costs in op_costs],
             read=read,
             written=_output_cycles(table, output_rate),
         )
 
 
 def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
-    """Yield the epochs that begin with op i: the op after each, and its cycles at the best price of a core. `full`: the
-    share of a chip that rectangles are expected to cover."""
+    """Yield the epochs that begin with op i: the op after each, and the cycles that it is expected to take at the best
+    price of a core. Ends when no price leaves cores for another op, or the program ends. `full`: the share of the
+    chip's cores that rectangles are expected to cover."""
     dram = speeds(table.target.chip).dram
     every = prod(table.target.arch.grid)
     begin, per_kernel = epoch_load(table.target)
@@ -347,16 +368,16 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
         op = table.ops[j]
         parts = prices.parts[j]
         used = used + prices.cores[j]
-        fits = used <= (every if j == i else every * full)
+        fits = used <= (every if j == i else every * full)  # a single op may take all cores
         if not fits.any():
             return
         begins = np.full(len(PRICES), float(table.loaded[j + 1] - table.loaded[i]) / dram)
         ready = begins + prices.read[j]
-        for first, last, cut in (done[use.source] for use in op.uses if use.source in done):
-            behind = share_to_wait_for(parts, cut, np.maximum)
+        for first, last, source_parts in (done[use.source] for use in op.uses if use.source in done):
+            behind = share_to_wait_for(parts, source_parts, np.maximum)
             begins = np.maximum(begins, first + (last - first) * behind)
             ready = np.maximum(ready, last)
-        first, last = first_and_last(begins, ready, prices.one[j] + HOP, prices.later[j], np.maximum)
+        first, last = first_and_last(begins, ready, prices.part_cycles[j] + HOP, prices.later_cycles[j], np.maximum)
         done[op.name] = first, last, parts
         end = np.maximum(end, np.maximum(last, first + prices.written[j]))
         streamed = streamed + prices.read[j]
@@ -366,8 +387,7 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
 
 
 def _output_cycles(table: CandidateTable, rate: float) -> list[float]:
-    """Return for each op the cycles in which the host link, or one DRAM channel, takes its output at `rate` bytes a
-    cycle; 0 for an op without one."""
+    """Return for each op the cycles in which its output leaves at `rate` bytes a cycle; 0 for an op without output."""
     size = size_of_tile(table.target.output_df, table.target.arch.alignment)
     outputs = {output.op for output in table.tiles.outputs.values()}
     return [prod(op.shape) * size / rate if op.name in outputs else 0.0 for op in table.ops]
