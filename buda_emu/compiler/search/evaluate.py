@@ -41,16 +41,16 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class EpochCache:
-    """The results of a compilation for single epochs: their modelled `figures`, and the places to which their ops were
-    `moved`, both by all that they depend on."""
+    """What a compilation has learned of single epochs: their modelled `figures`, by a key of all that these depend on;
+    and where their ops were `moved`, by kind of search, epoch and ops."""
 
     figures: ModelledEpochs = field(default_factory=ModelledEpochs)
     moved: dict[object, "FinalPlaces"] = field(default_factory=dict[object, "FinalPlaces"])
 
 
 class FinalPlaces(NamedTuple):
-    """The end of a search for places: for each op where it stands and whether its grid is transposed; how many moves
-    were `tried`, of at most `limit`."""
+    """The end of a search for places of an epoch's ops: for each op the upper left core and whether its grid is
+    transposed; how many moves were `tried`, of at most `limit`."""
 
     places: Mapping[str, tuple[tuple[int, int], bool]]
     tried: int
@@ -63,11 +63,11 @@ class FinalPlaces(NamedTuple):
 
 
 class EpochEvaluation:
-    """A placement of one epoch alone with its modelled figures, which are looked up where an epoch like it was modelled
-    before. Its schedule is made when it is asked for."""
+    """The modelled figures of a placement that has one epoch. They are looked up where an equal epoch was modelled
+    before; the schedule (`report`) is computed when it is asked for."""
 
     def __init__(self, placement: Placement, cache: EpochCache) -> None:
-        """Evaluate the placement; `cache` has the figures of earlier epochs and receives those of this one."""
+        """Model the placement, or find its figures in `cache`, which receives those of epochs that it does not have."""
         chip = placement.target.chip
         self.placement = placement
         self.netlist, programs, rounds = _one_round_netlist(placement)

@@ -33,8 +33,8 @@ from buda_emu.spec.devices import Device
 
 
 def isolate_epoch(placement: Placement, epoch: int) -> Placement:
-    """Return a placement of the ops of one epoch alone. The host fills the queues that other epochs would fill, but its
-    link is not counted."""
+    """Return a placement of the ops of one epoch alone, with the queues that they read and write. The host fills those
+    that other epochs or an earlier input would fill, but its link is not counted."""
     ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
     stores = {name: store for name, store in placement.tiles.stores.items() if store.op in ops}
     part = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
@@ -51,7 +51,7 @@ def isolate_epoch(placement: Placement, epoch: int) -> Placement:
 
 
 def _fill_by_host(queue: Queue) -> Queue:
-    """Return a queue between epochs, or of a state, as one that the host fills; any other as it is."""
+    """Return a queue between epochs, or of a state, as one that the host fills; any other queue as it is."""
     if queue.role == "between":
         return replace(queue, input="HOST", role="input", life=None)
     if queue.role == "state":
@@ -61,7 +61,7 @@ def _fill_by_host(queue: Queue) -> Queue:
 
 Decisions = dict[str, PlacementDecision]
 Mover = Callable[[Decisions], MovedOps]
-"""A search of moves for the ops of one chip."""
+"""A function that moves ops of one chip, given their decisions by name."""
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 ImprovedEpoch = tuple[list[PlacementDecision], int, set[str]]
 """The decisions of the ops of an epoch, the number of ops that were modelled for them, and the parts that gained."""
@@ -71,9 +71,9 @@ KnownResult = Callable[[int], ImprovedEpoch | None]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The work for each epoch: the moves of ops that are tried, and the number of corrections of its estimates. With
-    `timed`, each move of an epoch of a single input is judged by the end of the epoch, and ops get other numbers of
-    cores."""
+    """The work for each epoch: how many `moves` of ops are tried, and in how many `rounds` its estimates are corrected.
+    With `timed`, each move of an epoch of a single input is judged by the end of the epoch, ops get other numbers of
+    cores and data other DRAM channels, and ops are annealed."""
 
     moves: int
     rounds: int
@@ -85,7 +85,7 @@ BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "trai
 PASSES = 3
 """Most passes that limit grids to those with enough streams, that give the ops of a single input other numbers of
 cores, and that move what they hold in L1 to other DRAM channels: each changes what the next one starts from
-(docs/compile/placing.md, "The search", steps 10 and 11)."""
+(docs/compile/placing.md, "The search", steps 10 and 11). No measurement of the figure is recorded."""
 ANNEALED = 1000
 """Moves for each op of an epoch of a single input in the last search, which times the epoch for each move. They save
 1.5 % of the cycles of a GPT-2 step (docs/compile/placing.md, "The search", step 11)."""
@@ -96,8 +96,9 @@ more. With 1, a small BERT takes 0.29 % more cycles, and a CTC net of a convolut
 
 @dataclass(slots=True)
 class Start:
-    """A starting point for improving epochs: the decisions of the ops of a form of a graph, and the name of the budget.
-    With `only`, just these epochs are improved."""
+    """A starting point for improving epochs: the decisions of all ops of a form of a graph, by name; `budget`, a key of
+    `BUDGETS`; `entries`, the rounds of inputs for which queues of inputs and outputs have room; and `only`, the numbers
+    of the epochs to improve, None for all."""
 
     decisions: Decisions
     objective: Objective
@@ -107,7 +108,8 @@ class Start:
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
 
     def is_like(self, other: "Start") -> bool:
-        """Return whether another start leads to the same result, whatever effort either was made for."""
+        """Return whether another start leads to the same result: all is equal but the effort that either was made
+        for."""
         own_objective = replace(self.objective, effort=other.objective.effort)
         return (own_objective, self.budget, self.entries, self.only, self.decisions) == (
             other.objective,
@@ -124,7 +126,8 @@ class Start:
     def make(
         self, table: CandidateTable, decisions: Mapping[str, PlacementDecision], only: OneEpoch | None = None
     ) -> Placement:
-        """Build the placement of these decisions. Raises MemoryFullError."""
+        """Build the placement of `decisions` for this start's objective, or with `only` the part of it that a trial of
+        one epoch needs. Raises MemoryFullError."""
         return build_placement(table.tiles, table.target, decisions, self.objective, self.entries, only)
 
     def placement(self, table: CandidateTable) -> Placement:
@@ -135,11 +138,11 @@ class Start:
 
 
 def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResult, cache: EpochCache) -> Decisions:
-    """Return the decisions with each epoch packed and wired again, as far as the bound of work allows. Identical epochs
-    are changed in the same way.
+    """Return the decisions of all ops with each epoch of a start packed and wired again, as far as the bound of work
+    allows. Identical epochs are improved once and changed in the same way. Raises MemoryFullError.
 
-    `cache` has the results for earlier epochs and receives those of these. `known_result` returns the result of a
-    worker for an epoch of this start, which equals the one that would be computed here."""
+    `cache` has what earlier epochs took, and receives what is found here. `known_result` returns the result of a worker
+    for an epoch of this start, which equals the one that would be computed here."""
     record = start.objective.record
     decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}
@@ -166,8 +169,9 @@ def no_result(_epoch: int) -> ImprovedEpoch | None:
 def copy_decisions(
     table: CandidateTable, names: Sequence[str], like: Sequence[PlacementDecision], epoch: int
 ) -> Decisions | None:
-    """Return for each op the decision of the corresponding op in `like`, with its own constants and epoch. None where
-    an op has no such division, as one that writes a cache or picks by another table."""
+    """Return for each op in `names` the decision of the op at the same place of `like`, with its own constants and in
+    epoch `epoch`. None where an op has no choice with those blocks, as one that writes a cache or picks by another
+    table."""
     copies: Decisions = {}
     for name, decision in zip(names, like, strict=True):
         choices = table.found[table.index[name]]
@@ -179,8 +183,8 @@ def copy_decisions(
 
 
 def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
-    """Return for each epoch of the start the first one that is like it, and the names of its ops. Raises
-    MemoryFullError."""
+    """Return for each epoch of the start the number of the first epoch that is identical to it, itself included, and
+    the names of its ops. Raises MemoryFullError."""
     placement = start.placement(table)
     decisions = start.decisions
     names_by_epoch: list[list[str]] = [[] for _ in range(placement.epochs)]
@@ -197,8 +201,8 @@ def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[st
 def improve_epoch(
     table: CandidateTable, start: Start, record: SearchRecord, names: list[str], cache: EpochCache
 ) -> list[PlacementDecision]:
-    """Return the improved decisions of the ops of one epoch; `record` counts the ops that are modelled for it, also
-    those of epochs in the `cache`."""
+    """Return the improved decisions of the ops of one epoch, in the order of `names`. The ops that are modelled for it
+    are counted in `record`, also those whose figures are in the `cache`."""
     only = OneEpoch.of(table.tiles, start.placement(table), start.decisions[names[0]].epoch)
     epoch = _Epoch(
         table=table,
@@ -215,7 +219,8 @@ def improve_epoch(
 
 
 def _epoch_key(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
-    """Return a key that is equal for epochs of equal ops that are divided and placed in the same way."""
+    """Return a key that is equal for epochs of ops that cost the same, read each other in the same way, and have the
+    same blocks, chips and cores."""
     epoch_decisions = [decisions[name] for name in names]
     places = tuple(
         (decision.choice.blocks, decision.chip, decision.at, decision.grid_transpose) for decision in epoch_decisions
@@ -225,7 +230,8 @@ def _epoch_key(tiles: TileGraph, names: list[str], decisions: Decisions) -> obje
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
-    """One epoch that is being improved, with the means to place it and the bounds of its work."""
+    """One epoch that is being improved: `make` builds placements, `only` is the base of trials that change this epoch
+    alone; `chips`: how many the epoch may use; `without`: the parts of the search that are left out."""
 
     table: CandidateTable
     make: Make
@@ -242,8 +248,9 @@ class _Epoch:
         return self.only.epoch
 
     def improve(self, decisions: Decisions) -> Decisions:
-        """Return the improved decisions of the ops of the epoch. In each round they are wired, and packed again with
-        estimates that the model corrects."""
+        """Return the improved decisions of the ops of the epoch, by name. `decisions` are those of all ops. The steps
+        follow each other, each from the best decisions so far: moves, transposed grids, wider ops, corrected estimates,
+        steps by the modelled schedule, and grids with enough streams."""
         placement = self.only.base
         epoch_decisions = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
         part = isolate_epoch(placement, self.epoch)
@@ -279,9 +286,9 @@ class _Epoch:
         *,
         grid_transpose: bool,
     ) -> tuple[CandidateTable, Decisions, EpochEvaluation]:
-        """Pack and wire the epoch again with estimates that the model of the best packing corrects, in a limited number
-        of rounds. Returns the table with the last estimates, and the best decisions with their evaluation. `ops`: the
-        numbers of the epoch's ops."""
+        """Pack and wire the epoch again with estimates multiplied by what the model of the best packing takes longer,
+        for as many rounds as the budget has and each is quicker than the last. Returns the table with the last
+        estimates, and the best decisions with their evaluation. `ops`: the numbers of the epoch's ops."""
         single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()
@@ -310,7 +317,8 @@ class _Epoch:
     def _resize(
         self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
+        """Return the best decisions with more cores for ops that a single input waits for and fewer for others, as long
+        as the model finds that quicker, and their evaluation."""
         for _ in range(PASSES):
             if self.record.stop_modelling():
                 break
@@ -327,8 +335,9 @@ class _Epoch:
     def _retime(
         self, decisions: Decisions, best: Decisions, best_evaluation: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
-        it."""
+        """Return the best decisions with deadlines from the modelled schedule, after which data that stays in L1 lies
+        in other DRAM channels so as to be there in time, as long as the model finds that quicker, and their
+        evaluation."""
         for _ in range(PASSES):
             if self.record.stop_modelling() or Part.DEADLINES in self.without:
                 break
@@ -344,8 +353,8 @@ class _Epoch:
     def _avoid_stream_detours(
         self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: EpochEvaluation
     ) -> Decisions:
-        """Try grids with which operands go from core to core that now go through DRAM for lack of streams, and return
-        the decisions that the model finds quickest, which may be `best` itself."""
+        """Return the decisions that the model finds quickest: `best`, or grids with which operands go from core to core
+        that now go through DRAM for lack of streams. Each of the orders in which grids can be changed is tried."""
         first = min(self.table.index[name] for name in best)
         before = best
         orders = grid_orders(best_evaluation.placement, best, self.without)
@@ -376,8 +385,9 @@ class _Epoch:
     def _try_decisions(
         self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: EpochEvaluation, *parts: str
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Return other decisions of the ops with their evaluation if the model finds them quicker than the best ones,
-        else the best ones; `parts`: those of the search that gain if so."""
+        """Wire `candidate`, other decisions for the epoch's ops, and return them with their evaluation if the model
+        finds them quicker than the best ones, else the best ones with theirs. `parts`: the parts of the search that are
+        recorded as having gained if so. `decisions` are those of all ops."""
         part = self._part(decisions, candidate)
         wired, evaluation = self._wire(candidate, part, self._evaluate(part))
         if evaluation.cycles < best_evaluation.cycles:
@@ -388,8 +398,9 @@ class _Epoch:
     def _wire(
         self, decisions: Decisions, part: Placement, before: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Move ops so that wires are short, and return the moved decisions if the model finds them quicker than
-        `before`, the evaluation of the placement `part`."""
+        """Search for places with short wires and, in an epoch of rounds, for grids to transpose, and return the moved
+        decisions if the model finds them quicker than `before`, the evaluation of the placement `part`, which follows
+        from `decisions`; else these. Either with its evaluation."""
         if Part.WIRES in self.without:
             return decisions, before
         chip = part.target.chip
@@ -403,7 +414,7 @@ class _Epoch:
             limits = MoveLimits(self.budget.moves, _link_limit(before, chip))
 
         def mover() -> Mover:
-            """Return what moves the ops of a chip, judged by the wires of the epoch."""
+            """Return a function that moves the ops of a chip, judged by the wires of the epoch."""
             wires: Wires | WiresOfOne
             if timed:
                 wires = TimedWires(before.netlist, before.report, chip)
@@ -422,8 +433,9 @@ class _Epoch:
     def _turn_grids(
         self, decisions: Decisions, part: Placement, before: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Move ops and transpose their grids where a link limits the epoch, and return the changed decisions if the
-        model finds them quicker than `before`, the evaluation of the placement `part`."""
+        """Search for places and transposed grids where a link limits the epoch, and return the changed decisions if the
+        model finds them quicker than `before`, the evaluation of the placement `part`; else the present ones. Either
+        with its evaluation."""
         if before.bottleneck != "link" or Part.TURNS in self.without:
             return decisions, before
         chip = part.target.chip
@@ -431,7 +443,7 @@ class _Epoch:
         kinds = replace(self._kinds_of_moves(regions=False), turns=True)
 
         def mover() -> Mover:
-            """Return what moves and turns the ops of a chip."""
+            """Return a function that moves the ops of a chip and transposes their grids."""
             wires = Wires(before.netlist, before.edges, chip)
             return partial(rewire, wires=wires, grid=part.target.arch.grid, limits=limits, kinds=kinds)
 
@@ -441,8 +453,8 @@ class _Epoch:
     def _anneal(
         self, decisions: Decisions, best: Decisions, best_evaluation: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Move the ops of an epoch of a single input in a long search, and return the moved decisions if the model
-        finds them quicker."""
+        """Anneal the places of the ops of an epoch of a single input, and return the moved decisions with their
+        evaluation if the model finds them quicker, else the best ones with theirs."""
         part = self._part(decisions, best)
         chip = part.target.chip
         grid = part.target.arch.grid
@@ -450,7 +462,7 @@ class _Epoch:
         tries = ANNEALED * len(best)
 
         def mover() -> Mover:
-            """Return what anneals the ops of a chip."""
+            """Return a function that anneals the ops of a chip."""
             wires = TimedWires(best_evaluation.netlist, best_evaluation.report, chip)
             return lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions), kinds)
 
@@ -465,11 +477,12 @@ class _Epoch:
         limit: int,
         mover: Callable[[], Mover],
     ) -> Decisions:
-        """Return the decisions with the ops of each chip moved, one chip after the other. Equal searches for equal
-        epochs end at the same places, so they are made once.
+        """Return the decisions with the places after a search for each chip in turn. Equal searches for equal epochs
+        end at the same places, so they are made once and looked up in the cache.
 
-        `before`: the evaluation of the decisions; `search`: what kind of search it is, of at most `limit` moves;
-        `mover`: returns what moves the ops of a chip."""
+        `before`: the evaluation of the decisions; `search`: what kind of search it is, as a key; `limit`: how many
+        moves it tries at most; `mover`: returns the function that searches, called only if there is no earlier
+        search."""
         key = search, before.key, tuple(before.op_cycles)
         final = self.cache.moved.get(key)
         if final is None or not final.holds(limit):
@@ -480,16 +493,18 @@ class _Epoch:
         }
 
     def _kinds_of_moves(self, *, regions: bool) -> KindsOfMoves:
-        """Return the kinds of moves that are drawn, with exchanges of whole `regions` or without."""
+        """Return the kinds of moves that are drawn: exchanges of whole `regions` only if they are asked for, and none
+        that the objective leaves out."""
         return KindsOfMoves(
             exchanges=Part.EXCHANGES not in self.without, regions=regions and Part.REGIONS not in self.without
         )
 
     def _keep_if_quicker(
-        self, decisions: Decisions, moved: Decisions, part: Placement, before: EpochEvaluation, mover: str
+        self, decisions: Decisions, moved: Decisions, part: Placement, before: EpochEvaluation, search_part: str
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Return the moved decisions if the model finds them quicker, else the present ones. `mover`: the part of the
-        search that moved them."""
+        """Return `moved`, the decisions after a search for places, if the model finds them quicker than `before`, the
+        evaluation of the placement `part`; else `decisions`. Either with its evaluation. `search_part`: the part of the
+        search that is recorded as having gained if so."""
         if all(moved[name] == decision for name, decision in decisions.items()):
             return decisions, before
         ops = {
@@ -498,13 +513,13 @@ class _Epoch:
         }
         after = self._evaluate(replace(part, ops=ops))
         if after.cycles < before.cycles:
-            self.record.gained.add(mover)
+            self.record.gained.add(search_part)
             return moved, after
         return decisions, before
 
     def _part(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
-        """Return the epoch alone as a placement, with the decisions `epoch_decisions` of its ops and `decisions` of all
-        others."""
+        """Return the placement of the epoch alone that follows from `epoch_decisions` for its ops and `decisions` for
+        all others."""
         return isolate_epoch(self.make({**decisions, **epoch_decisions}, self.only), self.epoch)
 
     def _evaluate(self, part: Placement) -> EpochEvaluation:
@@ -514,12 +529,14 @@ class _Epoch:
 
 
 def _link_limit(evaluation: EpochEvaluation, chip: Device) -> float:
-    """Return the bytes over the fullest link below which no op is moved."""
+    """Return the bytes over the fullest link up to which no op is moved: `ENOUGH` of what a link carries while the
+    busiest op works on one input."""
     return max(evaluation.op_cycles.values()) * speed(chip, {}).rates().link * ENOUGH
 
 
 def _move_chip_by_chip(decisions: Decisions, limit: int, move: Mover) -> FinalPlaces:
-    """Return the places of the ops after a search of at most `limit` moves, one chip after the other."""
+    """Return where the ops stand after `move`, a search of at most `limit` moves, was called for each chip in turn, and
+    how many moves the longest of these searches tried."""
     result = dict(decisions)
     tried = 0
     for number in sorted({decision.chip for decision in decisions.values()}):
@@ -531,8 +548,8 @@ def _move_chip_by_chip(decisions: Decisions, limit: int, move: Mover) -> FinalPl
 
 
 def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
-    """Pack as many ops as find room in one epoch, and return their decisions. Transposed grids are used if they have
-    room for more ops, or for all of them at a quicker pace."""
+    """Pack as many of `ops`, in order, as find room in one epoch, and return their decisions, fewer than there are ops
+    where not all do. Grids may be transposed if that finds room for more ops, or for all of them at a quicker pace."""
     plain, transposed = (
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
         for grid_transpose in (False, True)

@@ -30,8 +30,8 @@ Decisions = Mapping[str, PlacementDecision]
 
 
 class _Change(NamedTuple):
-    """Other decisions for the ops `start` to `stop`, with their epochs counted from 0, and the cycles that these may
-    save."""
+    """Other decisions for the ops from number `start` up to `stop`, without it, with their epochs counted from 0, and
+    the cycles of a round that these are expected to save (`gain`)."""
 
     start: int
     stop: int
@@ -40,9 +40,10 @@ class _Change(NamedTuple):
 
 
 def combine_epochs(results: Sequence[SearchResult], context: SearchContext) -> SearchResult:
-    """Return the best of the results, or a quicker one that takes epochs from the other results of the same form,
-    and gives like epochs the placement of the quickest of them. Called with the results of several starts, and with
-    those before and after a round of refinement."""
+    """Return a result that is at least as quick as the best of these: epochs that are quicker in another result of the
+    same form are taken from it, and of epochs with like ops all get the decisions of the quickest, each where the model
+    finds the whole quicker. Called with the results of several starts, and with those before and after a round of
+    refinement."""
     best, *others = sorted(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
@@ -61,8 +62,9 @@ def combine_epochs(results: Sequence[SearchResult], context: SearchContext) -> S
 
 
 def rank_epochs(results: Sequence[SearchResult], context: SearchContext, count: int) -> list[SearchResult]:
-    """Return up to `count` results of the same form as the best one: the best of each program together, then the next
-    best of each whose epochs end elsewhere, and so on."""
+    """Return up to `count` results of the same form as the best one, put together program by program: the first has the
+    best decisions for each program, the second the next best ones of each program for which some end epochs elsewhere,
+    and so on. They are modelled, which counts as work."""
     best = min(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
@@ -82,8 +84,8 @@ def rank_epochs(results: Sequence[SearchResult], context: SearchContext, count: 
 
 
 def _rank_program(table: CandidateTable, results: Sequence[SearchResult], start: int, stop: int) -> list[_Change]:
-    """Return what each result decides for the ops `start` up to `stop`, those of one program, the quickest first; of
-    results whose epochs end at the same ops only the quickest."""
+    """Return what each result decides for the ops `start` up to `stop`, those of one program, the quickest first. Of
+    results whose epochs end at the same ops only the quickest is there."""
     by_ends: dict[frozenset[int], _Change] = {}
     for result in sorted(results, key=lambda result: _sum_between(_epoch_cycles(table, result), start, stop)):
         ends = frozenset(end for end in _epoch_cycles(table, result) if start < end <= stop)
@@ -100,7 +102,8 @@ def _program_ranges(table: CandidateTable) -> Iterator[tuple[int, int]]:
 
 
 def _changes_from_other(table: CandidateTable, best: SearchResult, other: SearchResult) -> Iterator[_Change]:
-    """Yield the quicker parts of another placement, between ends of epochs that both have."""
+    """Yield the decisions of another placement between ends of epochs that both have, wherever they save more than
+    `LEAST_GAIN` cycles."""
     best_cycles = _epoch_cycles(table, best)
     other_cycles = _epoch_cycles(table, other)
     for start, stop in pairwise(sorted({0, *best_cycles} & {0, *other_cycles})):
@@ -110,7 +113,8 @@ def _changes_from_other(table: CandidateTable, best: SearchResult, other: Search
 
 
 def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_Change]:
-    """Yield for epochs of like ops the decisions of the quickest one, where they differ."""
+    """Yield, for each epoch that takes over `LEAST_GAIN` cycles more than the quickest one of like ops, the decisions
+    of that one, if they differ."""
     cycles = _epoch_cycles(table, best)
     decisions = best.decisions or {}
     for group in _group_alike(table, cycles):
@@ -126,7 +130,9 @@ def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_
 
 
 def _group_alike(table: CandidateTable, ends: Iterable[int]) -> list[list[tuple[int, int]]]:
-    """Return groups of epochs of like ops, each epoch as its first op and the op after its last one."""
+    """Return groups of epochs whose ops cost the same and read each other in the same way, each epoch as the number of
+    its first op and that of the op after its last one. `ends` are the numbers of the ops after each epoch,
+    ascending."""
     groups: dict[object, list[tuple[int, int]]] = {}
     for start, stop in pairwise([0, *ends]):
         groups.setdefault(sequence_key(table.tiles, table.ops[start:stop]), []).append((start, stop))
@@ -146,8 +152,9 @@ def _change_of_range(table: CandidateTable, decisions: Decisions, start: int, st
 def _apply_changes(
     table: CandidateTable, best: SearchResult, changes: Sequence[_Change], context: SearchContext, part: str
 ) -> SearchResult:
-    """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
-    first. `part`: the part of the search that they are of."""
+    """Return the best result with all of the changes if they make it quicker together, else with those that do one
+    after the other, the greatest gain first; `best` where none does. `part`: the part of the search that is recorded as
+    having gained if so."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
     if not order:
         return best
@@ -163,7 +170,8 @@ def _apply_changes(
 def _try_changes(
     table: CandidateTable, best: SearchResult, changes: Sequence[_Change], context: SearchContext
 ) -> SearchResult:
-    """Return the result with all of the changes, if that is quicker and memory has room for it; else `best`."""
+    """Model `best` with all of the changes and return the quicker of both results; `best` where the changes do not fit
+    or the bound of work is reached."""
     if best.objective.record.stop_modelling():
         return best
     merged = _merge_changes(table, best.decisions or {}, {change.start: change for change in changes})
@@ -176,8 +184,8 @@ def _try_changes(
 def _evaluate_decisions(
     table: CandidateTable, best: SearchResult, decisions: Decisions, context: SearchContext
 ) -> SearchResult | None:
-    """Model other decisions for the form of the result `best`, count this as work, and return the result; None where
-    they do not fit."""
+    """Return the result of other decisions for the form of the result `best`; None where they do not fit. They are
+    modelled, which counts as work."""
     try:
         placement = build_placement(table.tiles, table.target, decisions, best.objective, context.entries)
     except UnsupportedError:
@@ -188,7 +196,8 @@ def _evaluate_decisions(
 def _merge_changes(
     table: CandidateTable, decisions: Decisions, changes: Mapping[int, _Change]
 ) -> dict[str, PlacementDecision]:
-    """Return the decisions with changes, which are listed by their first op; epochs are numbered anew."""
+    """Return the decisions of all ops, with epochs numbered anew: those of the changes, which are listed by the number
+    of their first op, and `decisions` for ops in none of them."""
     merged: dict[str, PlacementDecision] = {}
     before: tuple[int, int] | None = None
     epoch = -1
@@ -235,18 +244,20 @@ def _sum_between(cycles: Mapping[int, float], start: int, stop: int) -> float:
 
 
 REFINED = 2
-"""Number of starts found for a single input that are refined, for each program: the two best whose epochs end elsewhere
-(docs/compile/placing.md, "The search", step 9)."""
+"""Number of starts found for a single input that are refined: the best one, and one with the next best decisions of
+each program whose epochs end elsewhere (docs/compile/placing.md, "The search", step 9). What the second one gains is
+measured as "next start" ("What each part gains")."""
 LEAST_SHARE_GAINED = 0.0005
-"""Share of an input's cycles that a round has to gain for another one to be tried."""
+"""Share of an input's cycles that a round has to gain for another one to be tried. No measurement of the figure is
+recorded."""
 
 
 def refine_result(best: SearchResult, context: SearchContext) -> SearchResult:
-    """Return a result that is at least as quick, by refinements too costly for every form; called once per effort, with
-    its best result.
+    """Return a result that is at least as quick as `best`, the best one of an effort, by what is too costly to try with
+    every form. Called once per effort.
 
-    For a single input on one chip: epochs of its own; on one chip also other shares that rectangles cover; then more
-    moves and corrections."""
+    For a single input on one chip: epochs of its own. On one chip and at default effort: other shares of the cores that
+    rectangles cover. Then more moves and corrections, unless the host link is the limit."""
     objective = best.objective
     searched = best.table
     if searched is None:
@@ -265,7 +276,8 @@ def refine_result(best: SearchResult, context: SearchContext) -> SearchResult:
 
 
 def _refine_single_input(table: CandidateTable, objective: Objective, context: SearchContext) -> SearchResult:
-    """Return the best result that begins with epochs for a single input."""
+    """Return the best result of starts with epochs that are cut for a single input, after the best of them are refined
+    and their epochs combined."""
     results = _try_single_input(table, objective, context)
     without = objective.without
     if Part.REFINEMENT in without:
@@ -304,8 +316,9 @@ def _take_quicker(best: SearchResult, other: SearchResult, part: str) -> SearchR
 
 
 def _refine_repeatedly(result: SearchResult, context: SearchContext, *, once: bool = False) -> SearchResult:
-    """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
-    unless it is to be done `once`, within the bound of work."""
+    """Return a result that is at least as quick, after more moves and corrections for each epoch; repeated for the
+    epochs that gained, until a round gains less than `LEAST_SHARE_GAINED` or the bound of work is reached, or not at
+    all if it is to be done `once`."""
     only: frozenset[int] | None = None
     is_repeated = False
     while True:
@@ -361,6 +374,6 @@ def single_input_decisions(
 
 
 def _try_single_input(table: CandidateTable, objective: Objective, context: SearchContext) -> list[SearchResult]:
-    """Return the results of improving epochs that are cut for a single input."""
+    """Improve the epochs of each start that is cut for a single input, and return the results."""
     starts = single_input_decisions(table, objective, context)
     return [try_start(context, table, Start(decisions, objective, "default", context.entries)) for decisions in starts]
