@@ -1,4 +1,5 @@
-"""The ops in their order, with the data that the search for epochs needs, as arrays."""
+"""The choices of all ops and the data that the search for epochs needs of them, as arrays by the number of an op in an
+order in which the ops can run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,8 @@ from buda_emu.compiler.target import Target
 
 Floats = NDArray[np.float64]
 LEVELS = 64
-"""Number of paces that are tried; each is a constant factor above the previous one."""
+"""Number of paces that are tried; each is a constant factor above the previous one. No measurement of the figure is
+recorded."""
 STEP = 0.2
 """How much later each op of a chain begins than the previous one, as a share of a pace; so many inputs are on the way
 in each op. Choices are ranked, epochs cut and packed with the same number.
@@ -43,10 +45,12 @@ NEVER = 1 << 20
 
 @dataclass(frozen=True)
 class CandidateTable:
-    """The choices of all ops, which stand in an order in which they can run.
+    """The choices of all ops, which stand in an order in which they can run, and what the search for epochs derives
+    from them.
 
-    `plain[n]` are the choices of op n; `found[n]` are the same with estimates that include waiting for buffer space;
-    `best[n]` are those of `found[n]` that no other choice beats."""
+    `plain[n]` are the choices of op n with the estimates of the cost model; `found[n]` are the same with estimates that
+    include corrections by the timing model and waiting for buffer space; `best[n]` are those of `found[n]` that no
+    other choice beats, the fewest cores first."""
 
     target: Target
     tiles: TileGraph
@@ -57,9 +61,9 @@ class CandidateTable:
 
     @staticmethod
     def of(tiles: TileGraph, target: Target, earlier: "CandidateTable | None" = None) -> "CandidateTable":
-        """Return the table of a graph. Ops with equal costs that read the same constants, such as
-        the steps of a recurrent layer, share their choices, also with the table `earlier` of a
-        graph that has the same ops. Raises UnsupportedError for an op that fits no grid."""
+        """Return the table of a graph. Ops with equal costs that read the same constants, such as the steps of a
+        recurrent layer, share their choices; ops that the graph of the table `earlier` has, too, share those of that
+        table. Raises UnsupportedError for an op that fits no grid."""
         ops = list(tiles.ops.values())
         choices_by_key: dict[object, list[Choice]] = {}
         choice_lists: list[list[Choice]] = []
@@ -92,20 +96,25 @@ class CandidateTable:
     def _with_few_pipes(self, op: TileOp, op_choices: list[Choice], max_pipes: int) -> list[Choice]:
         """Return those choices of an op that read each operand from another chip through at most `max_pipes` pipes; if
         there are none, the choices with the fewest pipes. An op that reads nothing from another chip keeps all."""
-        far = [n for n, use in enumerate(op.uses) if use.source in self.index and self._chip(use.source) != op.chip]
+        far = [
+            n
+            for n, use in enumerate(op.uses)
+            if use.source in self.index and self._assigned_chip(use.source) != op.chip
+        ]
         if not far:
             return op_choices
         counts = [max(prod(view(op, choice.blocks, n).grid) for n in far) for choice in op_choices]
         least = max(max_pipes, min(counts))
         return [choice for choice, count in zip(op_choices, counts, strict=True) if count <= least]
 
-    def _chip(self, name: str) -> int | None:
+    def _assigned_chip(self, name: str) -> int | None:
         """Return the chip on which an op has to stand, None where it may stand on any."""
         return self.ops[self.index[name]].chip
 
     def correct_estimates(self, factors: Mapping[str, float], within: range | None = None) -> "CandidateTable":
-        """Return the table with the estimates of some ops multiplied by `factors`, and with `STEP` inputs on the way in
-        each op of a chain; `within` limits this to the ops of one epoch."""
+        """Return the table with new estimates for all ops, or for the ops with numbers in `within`: those of `plain`
+        times the op's factor in `factors` (1 for ops not there), and longer where a choice's buffer is too small for
+        the inputs that wait in it, `STEP` for each level of the graph up to the op's last reader."""
         estimates = list(self.found)
         best = list(self.best)
         for number in within or range(len(self.ops)):
@@ -138,21 +147,22 @@ class CandidateTable:
 
     @property
     def assigned(self) -> bool:
-        """True if each op is assigned to a chip. The first chip has all that the others have (`tensor_parallel.py`), so
-        an epoch is searched for it alone."""
+        """True if each op has to stand on a certain chip, as after `share_products`. The first chip then has all that
+        the others have, so an epoch is searched for it alone."""
         return bool(self.ops) and self.ops[0].chip is not None
 
     @cached_property
     def whole(self) -> NDArray[np.int64]:
-        """[i]: the first op from i on before which an epoch may end, that is, one which is not part of an op that
-        several chips run at once."""
+        """[i]: the first op from i on before which an epoch may end, the number of ops if there is none: an epoch must
+        not end between the parts of an op that several chips run at once."""
         count = len(self.ops)
         ends = np.append(np.where(self.first_chip, np.arange(count), count), count)
         return np.minimum.accumulate(ends[::-1])[::-1]
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """[i]: the first op after i of another program; programs share no epoch (FRONTEND 5)."""
+        """[i]: the first op after i that belongs to another program, the number of ops if there is none; programs share
+        no epoch (FRONTEND 5)."""
         count = len(self.ops)
         stops = np.full(count + 1, count, np.int64)
         for number in range(count - 2, -1, -1):
@@ -162,14 +172,15 @@ class CandidateTable:
 
     @cached_property
     def paces(self) -> Floats:
-        """Paces in cycles for each input, ascending."""
+        """The `LEVELS` paces that are tried, in cycles for each input, ascending from that of the quickest choice of
+        any op to just above that of the slowest."""
         cycles = [choice.cycles for choice in chain.from_iterable(self.best)]
         low = min(cycles, default=1.0)
         high = max(cycles, default=1.0)
         return np.geomspace(max(low, 1.0), max(high, low + 1.0) * 1.001, LEVELS)
 
     @cached_property
-    def _least(self) -> tuple[NDArray[np.int64], Floats]:
+    def _cheapest_choices(self) -> tuple[NDArray[np.int64], Floats]:
         """[pace, op], twice: the cores of the choice that keeps the pace with the least share of a chip (`NEVER` where
         no choice keeps it), and the bytes that DRAM moves for that choice and one input. Both are 0 for ops that are
         not on the first chip."""
@@ -197,16 +208,16 @@ class CandidateTable:
     def need(self) -> NDArray[np.int64]:
         """[pace, op]: the cores with which the op keeps the pace, `NEVER` where it cannot, 0 if it is not on the first
         chip."""
-        return self._least[0]
+        return self._cheapest_choices[0]
 
     @cached_property
     def used(self) -> NDArray[np.int64]:
-        """[pace, i]: cores of all ops before op i."""
+        """[pace, i]: the cores that all ops before op i need to keep the pace."""
         none = np.zeros((LEVELS, 1), np.int64)
         return np.concatenate([none, np.cumsum(self.need, axis=1)], axis=1)
 
     @cached_property
-    def _edges(self) -> tuple[list[int], list[int], Floats]:
+    def _uses_of_results(self) -> tuple[list[int], list[int], Floats]:
         """Three parallel lists for each use of an op's result by an op of the first chip: the numbers of producer and
         consumer, and the bytes of the whole result. A consumer that reads a result several times counts once."""
         place = {op.name: number for number, op in enumerate(self.ops)}
@@ -223,22 +234,25 @@ class CandidateTable:
         return makers, readers, np.array(bytes_)
 
     def dram_bytes(self, i: int, ends: NDArray[np.int64], levels: NDArray[np.int64]) -> Floats:
-        """[pace, end]: return the DRAM bytes of one input for an epoch of the ops from i up to each end: results of
-        earlier epochs that it reads, results that later ones read, inputs, and parameters that do not stay in L1."""
-        streamed = self._streamed
+        """Return [pace, end]: the bytes that DRAM moves for one input in an epoch of the ops from i up to each of the
+        `ends`, at the paces with the numbers `levels`: results of earlier epochs that it reads, results that later ones
+        read, inputs, and parameters that do not stay in L1. `ends` has a row for each pace."""
+        streamed = self._bytes_before
         return self.crossing[i, ends] + streamed[levels[:, None], ends] - streamed[levels, i][:, None]
 
     @cached_property
-    def _streamed(self) -> Floats:
-        """[pace, j]: the bytes that ops before j read and write in DRAM beside the results of other ops."""
-        totals = np.cumsum(self._least[1], axis=1)
+    def _bytes_before(self) -> Floats:
+        """[pace, j]: the bytes that DRAM moves for one input of the ops before j, beside results of ops."""
+        totals = np.cumsum(self._cheapest_choices[1], axis=1)
         return np.concatenate([np.zeros((LEVELS, 1)), totals], axis=1)
 
     @cached_property
     def crossing(self) -> Floats:
-        """[i, j]: DRAM bytes of results that cross the ends of an epoch of the ops from i up to j."""
+        """[i, j]: the bytes that DRAM moves for one input since an epoch of the ops from i up to j, without j, begins
+        and ends there: results of earlier ops once for each op that reads them, and own results that later ops read
+        once each."""
         count = len(self.ops)
-        makers, readers, size = self._edges
+        makers, readers, size = self._uses_of_results
         earlier = np.zeros((count + 1, count + 1))  # [a, b]: bytes of uses with producer < a and consumer < b
         np.add.at(earlier, (np.array(makers, np.int64) + 1, np.array(readers, np.int64) + 1), size)
         earlier = earlier.cumsum(0).cumsum(1)
@@ -259,7 +273,8 @@ class CandidateTable:
 
     @cached_property
     def loaded(self) -> Floats:
-        """[i]: the bytes that ops before i load into L1 before their first input."""
+        """[i]: the bytes of constants that the ops before i load into L1 before their first input, for ops of the first
+        chip, each in its choice with the fewest cores; a picker's tiles and words do not count."""
         size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
         op_bytes = [
             sum(prod(self.tiles.constants[name].shape) for name in best[0].held - picker_operands(op)) * size
@@ -279,8 +294,8 @@ class CandidateTable:
 
 
 def _delay_choices(op_choices: Sequence[Choice], factor: float, inputs: float) -> list[Choice]:
-    """Return choices with their estimates multiplied by a factor, and longer where a buffer cannot hold all `inputs`
-    that are on the way beside a short branch, since the others wait."""
+    """Return the choices with their estimates multiplied by `factor`, and longer where the buffer holds fewer than the
+    `inputs` that wait in it for a parallel branch: in proportion, since all further inputs wait."""
     delayed: list[Choice] = []
     for choice in op_choices:
         cycles = choice.cycles * factor
@@ -291,16 +306,16 @@ def _delay_choices(op_choices: Sequence[Choice], factor: float, inputs: float) -
 
 
 def _with_enough_buffers(op_choices: list[Choice], channels: int) -> list[Choice]:
-    """Return the choices with a buffer for at least half the DRAM channels, or with the most buffers. A cache has the
-    blocks of the op that writes it (NETLIST V076), and all of its slots are read each time one is written; keys and
-    values are two caches."""
+    """Return the choices of an op that writes a cache with at least half as many cores as there are DRAM channels or,
+    if all have fewer, with the most cores. A cache has a buffer for each core of the op that writes it (NETLIST V076),
+    and all of its slots are read each time one is written; keys and values are two caches."""
     enough = min(max(choice.cores for choice in op_choices), -(-channels // 2))
     return [choice for choice in op_choices if choice.cores >= enough]
 
 
 def cost_key(tiles: TileGraph, op: TileOp, *, without_tables: bool = False) -> object:
-    """Return a key that is equal for ops with equal costs. With `without_tables`, the table of a picker does not
-    count."""
+    """Return a key that is equal for ops with equal costs: same type, shapes, attributes, sub-ops and formats. With
+    `without_tables`, pickers with other tables count as equal."""
     uses = tuple((tiles.shape_of(use.source), use.tms, use.source in tiles.ops) for use in op.uses)
     if "table" in op.attrs and not without_tables:
         uses = (*uses, id(op.attrs["table"]))

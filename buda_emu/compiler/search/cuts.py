@@ -26,9 +26,10 @@ small ResNet takes as many cycles, and its search 2.7 times as long."""
 
 
 def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
-    """Return the first op of each epoch followed by the number of ops, and the cycles of a round of inputs that these
-    epochs are expected to take. `full`: the share of a chip's cores that rectangles are expected to cover; `step`, as a
-    share of a pace: how much later each op of a chain begins."""
+    """Return the epochs that are expected to take the fewest cycles in all: the number of the first op of each,
+    followed by the number of ops, and the cycles of a round of inputs. Where few cores are the objective, the epochs
+    are as few as possible, and their number is returned as the cycles. `full`: the share of a chip's cores that
+    rectangles are expected to cover; `step`, as a share of a pace: how much later each op of a chain begins."""
     count = len(table.ops)
     possible = PossibleEpochs.of(table, objective, full, step)
     best = np.full(count + 1, np.inf)
@@ -53,13 +54,12 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
 
 @dataclass(frozen=True, slots=True)
 class PossibleEpochs:
-    """The epochs that the dynamic program chooses from, with the cycles that a round of inputs is expected to take in
-    each.
+    """The epochs that the dynamic program chooses from.
 
-    `levels` are the numbers of the paces that are tried, `reach` the op before which an epoch has to end at each pace
-    and from each op on, `back` by how many ops it may end earlier, `used` the cores of all ops before each; `dram` is
-    the bytes that DRAM moves in a cycle, `load` the cycles in which an epoch without a kernel is loaded and those that
-    each kernel adds."""
+    `levels` are the numbers of the paces that are tried; `reach` is, by pace and first op, the op before which an epoch
+    has to end; `back`: by how many ops it may end earlier; `used`: by pace, the cores of all ops before each; `dram`:
+    the bytes that DRAM moves in a cycle; `load`: the cycles in which an epoch without a kernel is loaded, and those
+    that each kernel adds."""
 
     table: CandidateTable
     objective: Objective
@@ -96,8 +96,9 @@ class PossibleEpochs:
         )
 
     def beginning_with(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the op after each epoch that begins with op i, and the cycles of the epoch at some pace, infinite
-        where there is no such epoch. An end may be there several times."""
+        """Return two parallel arrays for the epochs that begin with op i: the op after each, and the cycles of a round
+        of inputs at some pace, infinite where there is no such epoch. The same epoch may be there several times. Where
+        few cores are the objective, each counts as one cycle and hardly more by the bytes that DRAM moves."""
         table = self.table
         reach = self.reach[self.levels, i]
         ends = np.maximum(reach[:, None] - self.back, i + 1)
@@ -117,8 +118,8 @@ class PossibleEpochs:
 
 
 def _furthest_ends(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:
-    """Return, as [pace, i], the op before which an epoch that begins with op i has to end at each pace, when rectangles
-    cover a share `full` of the cores. It is i itself where op i cannot keep the pace."""
+    """Return [pace, i]: the op before which an epoch that begins with op i has to end at each pace, when rectangles
+    cover a share `full` of the cores of all chips. It is i itself where op i cannot keep the pace."""
     count = len(table.ops)
     room = prod(table.target.arch.grid) * full
     reached = np.zeros((LEVELS, count + 1), np.int64)

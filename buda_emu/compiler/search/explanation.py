@@ -87,8 +87,8 @@ def next_larger_grid(placement: Placement, placed: PlacedOp) -> int | None:
 
 
 def _without_fork_queues(placement: Placement, op: TileOp) -> TileOp:
-    """Return the op with the sources that the graph knows, without the queues in DRAM that `operand_room` put
-    between."""
+    """Return the op with its operands as the graph has them, where the placement reads them from queues in DRAM that
+    `place/operand_room.py` put between (role "fork")."""
     queues = placement.queues
     uses = list(op.uses)
     for number, use in enumerate(uses):
@@ -139,7 +139,8 @@ def _partition_sentence(placement: Placement, costs: Sequence[EpochCost]) -> str
 
 
 def _bound_sentence(evaluation: Evaluation, costs: Sequence[EpochCost]) -> str:
-    """Return what the cycles go into: loading epochs, and what bounds them once they are loaded."""
+    """Return the sentence on what takes the cycles, with the share of each: loading epochs, and what bounds epochs once
+    they are loaded, without shares below `LEAST_SHARE`; or that the host link bounds the whole."""
     if evaluation.host >= evaluation.cycles:
         return "The host link bounds the whole: it takes as long as the chips, or longer."
     total = sum(cost.cycles for cost in costs)
@@ -153,8 +154,9 @@ def _bound_sentence(evaluation: Evaluation, costs: Sequence[EpochCost]) -> str:
 
 
 def draw_epochs(costs: Sequence[EpochCost]) -> Iterator[str]:
-    """Yield the lines of a picture: a bar for each of the longest epochs, in their order, `.` where it loads and `#`
-    where it computes, its share of the cycles, and what bounds it."""
+    """Yield the lines of a picture: for each of the `DRAWN` longest epochs, in the order in which they run, a bar, `.`
+    where it loads and `#` where it computes, its share of the cycles, and what bounds it; and a line for all others, if
+    any."""
     total = sum(cost.cycles for cost in costs)
     longest = sorted(range(len(costs)), key=lambda place: (-costs[place].cycles, place))[:DRAWN]
     width = max(len(costs[place].name) for place in longest)

@@ -20,8 +20,9 @@ from buda_emu.compiler.target import Objective, Target
 
 
 def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGraph:
-    """Return the graph with each picker cut into several that takes longer than `share` of the work of all ops, spread
-    over the cores of all chips; the same object when there is none."""
+    """Return the table's graph with slow convolutions as sums of several convolutions: those whose pickers take longer
+    than `share` of the work of all ops, spread over the cores of `chips` chips. Each picker is cut into as few as are
+    quick enough. The same object when there is none."""
     limit = _most_picker_cycles(table, chips, share)
     tiles = table.tiles
     for op, op_choices in zip(table.ops, table.best, strict=True):
@@ -45,8 +46,8 @@ def _most_picker_cycles(table: CandidateTable, chips: int, share: float) -> floa
 
 
 def spread_pickers(table: CandidateTable, tiles: TileGraph, share: float) -> TileGraph:
-    """Return a form `tiles` of the table's graph with slices below each other in each picker that takes longer than
-    `share` of the work of all ops, spread over the cores of one chip; the same object when there is none.
+    """Return `tiles`, a form of the table's graph, with the slices of slow pickers below each other: of those that take
+    longer than `share` of the work of all ops, spread over the cores of one chip. The same object when there is none.
 
     Rows of cores share the rows of a slice. A picker whose slices are one tile high, as the last one of an image of few
     channels, has one row of cores; with its slices below each other it has as many as there are slices."""
@@ -77,8 +78,8 @@ def spread_pickers(table: CandidateTable, tiles: TileGraph, share: float) -> Til
 
 
 def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
-    """Return the only reader of a picker with several taps, if it multiplies them side by side by a constant; else
-    None."""
+    """Return the product that makes a convolution of a picker, if it can be a sum of several: the picker's only reader,
+    which multiplies its taps side by side (hstack) by a constant. None where there is no such product."""
     if "table" not in op.attrs or op.shape[0] < 2:
         return None
     readers = [other for other in tiles.ops.values() if any(use.source == op.name for use in other.uses)]
@@ -92,8 +93,8 @@ def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
 
 
 def _can_become_sum(tiles: TileGraph, product: TileOp) -> bool:
-    """Return whether a product may become a sum of several: its second factor is one slice of a constant, and nothing
-    but a bias and a ReLU follows."""
+    """Return whether a product may be a sum of several: its second factor is one slice of a constant, and nothing but a
+    bias and a ReLU is applied to the result."""
     factor = product.uses[1]
     constant = tiles.constants.get(factor.source)
     if constant is None or constant.values.shape[0] != 1 or factor.tms != over((product.shape[0], 1, 1)):
@@ -108,7 +109,8 @@ def _count_taps(product: TileOp) -> int:
 
 
 def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
-    """Return the graph with the picker's taps divided over `count` convolutions whose results are added up."""
+    """Return the graph with a convolution, the picker `op` and its `product`, as a sum of `count` convolutions, each of
+    an equal share of the taps. The last addition takes the name and the activation of the product."""
     every = _count_taps(product)
     taps = every // count
     table: PickTable = op.attrs["table"]
@@ -168,7 +170,8 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
 def _with_replacement(
     ops: Mapping[str, TileOp], picker: TileOp, product: TileOp, new_ops: Sequence[TileOp]
 ) -> dict[str, TileOp]:
-    """Return the ops of a graph with `new_ops` in the place of a picker and its product."""
+    """Return the ops of a graph, by name and in their order, with `new_ops` in the place of a product and without its
+    picker."""
     replaced: dict[str, TileOp] = {}
     for op in ops.values():
         if op.name == product.name:
@@ -187,13 +190,14 @@ def _unused_stem(used_names: set[str], stem: str) -> str:
 
 
 FRACTURES = (1.0, 0.3)
-"""A picker is cut where it takes more than this share of the work of all ops, spread over all cores; a second form has
-the lower share (docs/compile/placing.md, "The search", step 3)."""
+"""Shares of the work of all ops, spread over all cores, that a picker may take in the two forms of a graph: pickers
+that take longer are cut (docs/compile/placing.md, "The search", step 3). What the lower share gains is measured as
+"pickers cut finer" ("What each part gains")."""
 NEAR = 1.25
-"""Default effort leaves out forms that are expected to take this many times as long as the best, or longer
-(docs/compile/placing.md, "The search", step 3)."""
+"""Factor by which the expected cycles of a form may exceed those of the best for default effort to search it
+(docs/compile/placing.md, "The search", step 3). No measurement of the figure is recorded."""
 SEARCHES = 3
-"""Most forms, over all graphs of a model, that default effort searches."""
+"""Most forms, over all graphs of a model, that default effort searches. No measurement of the figure is recorded."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,8 @@ class Forms:
     """A graph, and the different forms that it takes when slow pickers are cut into fewer or more parts.
 
     Forms are built when they are first needed and cached over all efforts. `chosen` are the numbers of the forms to
-    search, where they compete with forms of other graphs; `without`: parts of the search that are left out."""
+    search, where those of several graphs were compared, empty where they were not; `without`: parts of the search that
+    are left out."""
 
     tiles: TileGraph
     target: Target
@@ -211,8 +216,8 @@ class Forms:
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
     def first_placement(self, objective: Objective, entries: int) -> Placement:
-        """Return the first legal placement on as many chips as the objective has, with queues for `entries` rounds.
-        Raises UnsupportedError where there is none."""
+        """Return the first legal placement on as many chips as the objective has, with queues of inputs and outputs for
+        `entries` rounds. Raises UnsupportedError where there is none."""
         objective = replace(objective, effort="low")
         for earlier_objective, count, placement in self._first:
             if (earlier_objective, count) == (objective, entries):
@@ -231,8 +236,8 @@ class Forms:
         return self._made[0][0]
 
     def tables(self, chips: int) -> tuple[CandidateTable, ...]:
-        """Return the tables of all forms for a pipeline of `chips` chips. Raises UnsupportedError for an op that fits
-        no grid."""
+        """Return the tables of all forms of the graph for a pipeline of `chips` chips, the graph's own among them.
+        Raises UnsupportedError for an op that fits no grid."""
         if chips not in self._made:
             plain = self.plain
             forms_by_ops: dict[object, CandidateTable] = {}
@@ -246,8 +251,8 @@ class Forms:
         return self._made[chips]
 
     def _graphs(self, plain: CandidateTable, chips: int) -> Iterator[TileGraph]:
-        """Yield the forms of the graph: with fewer and with more parts of slow pickers and, on one chip, each with the
-        slices of the other slow pickers below each other, too."""
+        """Yield the forms of the graph, equal ones several times: with slow pickers cut into few parts and into more
+        and, on one chip, each of these with the slices of the slow pickers that are left below each other, too."""
         fractured = [(fracture_pickers(plain, chips, share), share) for share in FRACTURES]
         if any(graph is not plain.tiles for graph, _ in fractured):
             if Part.CUT_PICKERS in self.without:
@@ -290,7 +295,8 @@ class Forms:
 
 
 def nearly_best(times: Sequence[float], objective: Objective) -> list[int]:
-    """Return the numbers of up to `SEARCHES` times that are not much longer than the shortest, ascending by time."""
+    """Return the numbers of the shortest of these times, shortest first: up to `SEARCHES` of them, none longer than
+    `NEAR` times the shortest."""
     order = sorted(range(len(times)), key=lambda number: times[number])
     near = [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
     if len(near) > 1 and Part.OTHER_FORMS in objective.without:
@@ -299,9 +305,9 @@ def nearly_best(times: Sequence[float], objective: Objective) -> list[int]:
 
 
 def likely_graphs(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
-    """Return the graphs of one model that are worth a search: their numbers, and the forms to try. On several chips it
-    is only the graph that is expected to be quickest; at effort "low", or where few cores are the objective, the first
-    one. Raises UnsupportedError for an op that fits no grid."""
+    """Return the graphs of one model that are worth a search, each with its number and the numbers of the forms to try
+    in `chosen`. On several chips that is only the graph that is expected to be quickest; at effort "low", or where few
+    cores are the objective, the first one. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or objective.effort == "low" or objective.objective == "cores":
         return [(0, graphs[0])]
     expectations: list[tuple[int, int, float]] = []

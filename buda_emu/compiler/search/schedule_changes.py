@@ -21,14 +21,19 @@ from buda_emu.performance.timing.transfers.rates import speed
 
 Ints = NDArray[np.int64]
 LIGHT = 6_000
-"""Cycles within which a core may read an operand of which it reads more than before."""
+"""Cycles within which a core may read an operand of which it reads more than before. No measurement of the figure is
+recorded."""
 LEAST_GAIN = 100.0
 """Cycles that a change of an epoch is expected to save, at least, before it is modelled. With 0, small GPT takes 0.24 %
 more cycles for a single input."""
 
 
 class _Tasks:
-    """The schedule of an epoch and the tasks of each op: its own, and those in which its operands arrive."""
+    """The modelled schedule of an epoch and the tasks of each op.
+
+    `makespan` computes the end of the epoch from `durations`, the cycles of each task; `work_tasks` has the numbers of
+    the tasks in which each op works, by name; `arriving` has for each op the operands that arrive with each input:
+    number, tasks, and cycles for the bytes of a core."""
 
     def __init__(self, table: CandidateTable, report: EpochReport) -> None:
         timing = report.timing
@@ -36,7 +41,7 @@ class _Tasks:
         self.makespan = timing.run.schedule.makespans()
         self.durations: Ints = timing.run.schedule.durations
         numbers = {name: number for number, name in enumerate(timing.run.timing.units)}
-        self.own = {
+        self.work_tasks = {
             op_timing.op: np.flatnonzero(timing.run.timing.unit == numbers[op_timing.op]) for op_timing in timing.ops
         }
         self.arriving: dict[str, list[tuple[int, range, int]]] = {}
@@ -54,7 +59,7 @@ class _Tasks:
         None where a core would read more of an operand than before and take more than `LIGHT` cycles for it, as other
         transfers would wait on links and ports."""
         changed = durations.copy()
-        op_tasks = self.own[name]
+        op_tasks = self.work_tasks[name]
         changed[op_tasks] = np.maximum(np.round(changed[op_tasks] * (new.math / old.math)).astype(np.int64), 1)
         op = self.table.tiles.ops[name]
         tiles = self.table.tiles
@@ -72,8 +77,9 @@ def resize_ops(
     table: CandidateTable, decisions: Mapping[str, PlacementDecision], report: EpochReport
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of an epoch of a single input, packed again with other numbers of cores for the ops that
-    gain most by it. In each step the op is changed that shortens the schedule most, less the loading of more kernels.
-    Empty where no op gains, or where the changed ops find no room."""
+    gain most by it. In each step that op is changed whose change shortens the modelled schedule most, beside the
+    loading of its kernels, until none saves `LEAST_GAIN` cycles. Empty where no op gains, or where the changed ops find
+    no room."""
     tasks = _Tasks(table, report)
     chosen = {name: decision.choice for name, decision in decisions.items()}
     _, load_per_kernel = epoch_load(table.target)
@@ -107,7 +113,8 @@ def resize_ops(
 
 
 class _Resizing(NamedTuple):
-    """Another division of an op: the cycles that it gains, and the durations and the makespan that it leads to."""
+    """Another choice for the op `name`: the cycles that it gains, loading included, and the durations of all tasks and
+    the end of the epoch to which it leads."""
 
     gain: float
     name: str
@@ -117,7 +124,8 @@ class _Resizing(NamedTuple):
 
 
 def _other_sizes(table: CandidateTable, chosen: Mapping[str, Choice], free: int) -> Iterator[tuple[str, Choice]]:
-    """Yield the choices of ops with other numbers of cores, at most `free` more, and the same constants in L1."""
+    """Yield the names of ops, each with a choice that has another number of cores, at most `free` more, and the same
+    constants in L1."""
     for name, old in chosen.items():
         for new in table.best[table.index[name]]:
             added_cores = new.cores - old.cores

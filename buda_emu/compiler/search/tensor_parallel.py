@@ -16,12 +16,13 @@ from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.target import Target
 
 MOST_PARTS = 8
-"""Inputs of a splice (OPS 6.8), and readers of an op (FRONTEND 4.4)."""
+"""Most parts of an op: a splice takes so many inputs (OPS 6.8), and an op so many readers (FRONTEND 4.4)."""
 
 
 def share_products(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
-    """Return the graph with the columns of those products shared out over `chips` chips whose constants take DRAM at
-    least `cycles` cycles; the same object when there is none. Every op of the new graph is assigned to a chip."""
+    """Return the graph with those products shared out over up to `chips` chips, by columns or slices, whose constants
+    take DRAM at least `cycles` cycles for each input, and with the element-wise ops after them; the same object when
+    there is none. Every op of the new graph is assigned to a chip."""
     sharing = _Sharing(tiles, target, min(chips, MOST_PARTS), cycles)
     for op in tiles.ops.values():
         sharing.add(op)
@@ -33,7 +34,8 @@ def share_products(tiles: TileGraph, target: Target, chips: int, cycles: float) 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """The axis along which an op is shared out in `count` parts: columns of each slice, or the slices along t."""
+    """The axis along which an op is shared out in `count` parts: "c", the columns of each slice, or "z", the slices
+    along t."""
 
     name: str
     count: int
@@ -44,7 +46,7 @@ class _Axis:
         return "zrc".index(self.name)
 
     def part(self, size: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Return the shape of one part of a shape."""
+        """Return the shape of one part of a tensor with this shape (t, rows, columns)."""
         t, rows, columns = size
         if self.name == "z":
             return (t // self.count, rows, columns)
@@ -61,10 +63,11 @@ class _Parts:
 
 @dataclass(slots=True)
 class _Sharing:
-    """The graph that is being shared out.
+    """The new graph while it is built from `tiles`, op by op; products are shared whose constants keep DRAM busy for
+    `cycles`.
 
-    `parts` lists for each op that is shared out its parts on the chips in turn; `gathered` is the op that puts the
-    parts of an op together on a chip."""
+    `parts` has for each op that is shared out its parts, on chip 0 and those that follow; `gathered` the op that puts
+    the parts of an op together on a chip, by the names of the op and the number of the chip."""
 
     tiles: TileGraph
     target: Target
@@ -76,31 +79,34 @@ class _Sharing:
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
 
     def add(self, op: TileOp) -> None:
-        """Add an op, after all ops that it reads: in parts, or whole on the first chip."""
+        """Add an op to the new graph, in parts if it is shared out or else whole on the first chip. All ops that it
+        reads have to be there."""
         axis = self._axis_to_share(op)
-        if axis is not None and all(self._divides(op, place, axis) for place in range(len(op.uses))):
+        if axis is not None and all(self._parts_can_read(op, place, axis) for place in range(len(op.uses))):
             parts = [self._add_part(op, number, axis) for number in range(axis.count)]
             self.parts[op.name] = _Parts(axis, tuple(part.name for part in parts))
         else:
             self.ops[op.name] = replace(op, uses=[self._gather_use(use, 0) for use in op.uses], chip=0)
 
     def _axis_to_share(self, op: TileOp) -> _Axis | None:
-        """Return the axis along which an op may be shared out; None where it stays whole."""
+        """Return the axis along which an op may be shared out: that of a product with a large constant, or that of the
+        operands in parts of an op that works tile by tile. None where the op stays whole."""
         if not op.may_be_cut:
             return None
         if op.has("rows by columns"):
             return self._product_axis(op)
         if not op.is_tile_by_tile or any(step.has("keeps sums") for step in op.steps):
             return None
-        axes = {self._read_along(use) for use in op.uses if use.source in self.parts}
+        axes = {self._axis_of_reader(use) for use in op.uses if use.source in self.parts}
         if len(axes) == 1:
             return axes.pop()
         return None
 
     def _product_axis(self, op: TileOp) -> _Axis | None:
-        """Return the axis along which a product may be shared out: its slices if its factor has several, else its
-        columns, in the most parts that divide them. None where its constant is too small."""
-        if not self._is_heavy(op):
+        """Return the axis along which a product may be shared out: the slices if its factor has several, else the
+        columns, in the most parts up to the number of chips that divide them. None where its constant is too small or
+        nothing divides them."""
+        if not self._has_heavy_constant(op):
             return None
         in_slices = op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1
         name = "z" if in_slices else "c"
@@ -108,9 +114,10 @@ class _Sharing:
         axes = (_Axis(name, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
         return next(axes, None)
 
-    def _read_along(self, use: Use) -> _Axis | None:
-        """Return the axis along which a reader of a tensor in parts may be in parts, too; slices side by side are
-        columns."""
+    def _axis_of_reader(self, use: Use) -> _Axis | None:
+        """Return the axis along which the reader of an op in parts is in parts, too, if each of its parts reads one
+        part: the same axis, or columns where it reads slices side by side (hstack). None where each part would need
+        more than one."""
         axis = self.parts[use.source].axis
         if not use.tms:
             return axis
@@ -119,8 +126,9 @@ class _Sharing:
             return _Axis("c", axis.count)
         return None
 
-    def _is_heavy(self, op: TileOp) -> bool:
-        """Return whether an op is a product by a constant that keeps DRAM busy for long enough."""
+    def _has_heavy_constant(self, op: TileOp) -> bool:
+        """Return whether the second operand of a product is a constant that keeps DRAM busy for at least `cycles`
+        cycles for each input."""
         right = op.uses[1]
         constant = self.tiles.constants.get(right.source)
         if constant is None or constant.kind != "value" or any(tm[:2] != ("broadcast", "z") for tm in right.tms):
@@ -128,14 +136,14 @@ class _Sharing:
         size = size_of_tile(self.target.of(op.precision).activation_df, self.target.arch.alignment)
         return prod(constant.shape) * size / speeds(self.target.chip).dram >= self.cycles
 
-    def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
-        """Return whether each part of an op that is divided along `axis` can read operand `place`, either as a whole or
-        one part of it."""
+    def _parts_can_read(self, op: TileOp, place: int, axis: _Axis) -> bool:
+        """Return whether the parts of an op that is shared out along `axis` can read operand `place`, each the whole
+        operand or one part of it."""
         use = op.uses[place]
         if op.has("rows by columns") and place == 0:
             return axis.name == "c" or self._is_broadcast(use, op.shape, axis)
         if use.source in self.parts:
-            return self._read_along(use) == axis
+            return self._axis_of_reader(use) == axis
         if self._is_broadcast(use, op.shape, axis):
             return True
         constant = self.tiles.constants.get(use.source)
@@ -145,7 +153,8 @@ class _Sharing:
 
     @staticmethod
     def _is_broadcast(use: Use, shape: tuple[int, int, int], axis: _Axis) -> bool:
-        """Return whether an operand is the same for all parts: widened by a broadcast at its end."""
+        """Return whether an operand is the same for all parts: its last TM repeats it along the whole axis of an op of
+        this shape."""
         return bool(use.tms) and use.tms[-1] == ("broadcast", axis.name, shape[axis.place])
 
     def _add_part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:

@@ -33,8 +33,9 @@ save 4.3 % of the cycles (docs/compile/placing.md)."""
 class SearchResult:
     """The result of a search: a placement with its modelled cycles.
 
-    `cycles`, `host`, `chips`, `bound` and `epochs` are those of `Figures`; `table` is the best table that was searched,
-    and `decisions` are those of the placement on it; `objective` has rounds that memory has room for."""
+    `cycles`, `host`, `chips`, `bound` and `epochs` are those of `Figures`, 0 and empty for a placement that was not
+    modelled. `decisions` are those of the placement on `table`, None for the first legal one; `table` is then the best
+    one that was searched, None if nothing was. `objective` has as many inputs in a round as memory has room for."""
 
     objective: Objective
     placement: Placement
@@ -53,18 +54,20 @@ class SearchResult:
         table: CandidateTable | None = None,
         decisions: Mapping[str, PlacementDecision] | None = None,
     ) -> "SearchResult":
-        """Return a result with the figures of the timing model."""
+        """Return the result of a placement with the figures of the timing model, and the table and decisions that it
+        follows from, if it was searched."""
         figures = best.placement, best.cycles, best.host, best.chips, best.bound, best.epochs
         return SearchResult(objective, *figures, table, decisions)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """The state that searches of a compilation share. `entries`: the rounds of inputs that queues hold; `epochs`: what
-    is known of single epochs, so that identical layers are modelled once; `tried`: the results of starts, used again by
-    an effort that tries the same ones; `begun`: starts that workers have begun before they are tried, each with its
-    table and its share of a chip; `workers`: what shares the search with other processes, None where there are
-    none."""
+    """What the searches of a compilation share.
+
+    `entries`: the rounds of inputs for which queues have room; `epochs`: what is known of single epochs, so that
+    identical layers are modelled once; `tried`: the results of starts, used again by an effort that tries the same
+    ones; `begun`: starts that workers have begun before they are tried, each with its table and its share of a chip;
+    `workers`: what shares the search with other processes, None where there are none."""
 
     entries: int = 2
     epochs: EpochCache = field(default_factory=EpochCache)
@@ -89,7 +92,8 @@ def model_placement(context: SearchContext, objective: Objective, placement: Pla
 
 
 def try_form(table: CandidateTable, objective: Objective, context: SearchContext) -> SearchResult:
-    """Try a form of a graph with the usual share of a chip that rectangles cover, and return its result."""
+    """Try a form of a graph with the share `FULL` of a chip that rectangles are expected to cover, and return its
+    result. Raises UnsupportedError, MemoryFullError included, where it does not fit."""
     start = Start(searched_decisions(table, objective, FULL), objective, "default", context.entries)
     return try_start(context, table, start)
 
@@ -117,7 +121,8 @@ def try_start(
 
 
 def improve_with_workers(context: SearchContext, table: CandidateTable, start: Start) -> Decisions:
-    """Improve the epochs of a single start as `improve_epochs` does, with the help of workers if the search has any."""
+    """Return the decisions of a start with improved epochs, as `improve_epochs` does, with the help of workers if the
+    search has any."""
     with closing(improve_ahead(table, [start], context.workers)) as known_results:
         return improve_epochs(table, start, next(known_results), context.epochs)
 
@@ -166,12 +171,13 @@ def starts_with_results(
     generator to withdraw the starts that are not tried."""
     starts: deque[Start] = deque()
 
-    def each() -> Iterator[Start | None]:
-        """Yield for each share the start that workers should improve; None if a result of it is known."""
+    def starts_to_improve() -> Iterator[Start | None]:
+        """Yield for each share the start that workers should improve, None if its result is known, and append it to
+        `starts` either way."""
         for full in shares:
             starts.append(_begun_or_new_start(table, objective, full, context))
             yield starts[-1] if earlier_result(context, table, starts[-1]) is None else None
 
-    with closing(improve_ahead(table, each(), context.workers)) as known_results:
+    with closing(improve_ahead(table, starts_to_improve(), context.workers)) as known_results:
         for known_result in known_results:
             yield starts.popleft(), known_result  # which holds its placement: not longer than it is improved
