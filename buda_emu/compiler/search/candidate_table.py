@@ -48,15 +48,15 @@ class CandidateTable:
     """The choices of all ops, which stand in an order in which they can run, and what the search for epochs derives
     from them.
 
-    `plain[n]` are the choices of op n with the estimates of the cost model; `found[n]` are the same with estimates that
-    include corrections by the timing model and waiting for buffer space; `best[n]` are those of `found[n]` that no
-    other choice beats, the fewest cores first."""
+    `plain[n]` are the choices of op n with the estimates of the cost model; `corrected[n]` are the same with estimates
+    that include corrections by the timing model and waiting for buffer space; `best[n]` are those of `corrected[n]`
+    that no other choice beats, the fewest cores first."""
 
     target: Target
     tiles: TileGraph
     ops: list[TileOp]
     plain: list[list[Choice]]
-    found: list[list[Choice]]
+    corrected: list[list[Choice]]
     best: list[list[Choice]]
 
     @staticmethod
@@ -81,7 +81,12 @@ class CandidateTable:
                 op_choices = _with_enough_buffers(op_choices, target.arch.dram_channels)
             choice_lists.append(op_choices)
         return CandidateTable(
-            target=target, tiles=tiles, ops=ops, plain=choice_lists, found=list(choice_lists), best=list(choice_lists)
+            target=target,
+            tiles=tiles,
+            ops=ops,
+            plain=choice_lists,
+            corrected=list(choice_lists),
+            best=list(choice_lists),
         ).correct_estimates({})
 
     def limit_pipes(self, max_pipes: int) -> "CandidateTable":
@@ -91,7 +96,7 @@ class CandidateTable:
         plain = [
             self._with_few_pipes(op, op_choices, max_pipes) for op, op_choices in zip(self.ops, self.plain, strict=True)
         ]
-        return replace(self, plain=plain, found=list(plain), best=list(plain)).correct_estimates({})
+        return replace(self, plain=plain, corrected=list(plain), best=list(plain)).correct_estimates({})
 
     def _with_few_pipes(self, op: TileOp, op_choices: list[Choice], max_pipes: int) -> list[Choice]:
         """Return those choices of an op that read each operand from another chip through at most `max_pipes` pipes; if
@@ -115,13 +120,13 @@ class CandidateTable:
         """Return the table with new estimates for all ops, or for the ops with numbers in `within`: those of `plain`
         times the op's factor in `factors` (1 for ops not there), and longer where a choice's buffer is too small for
         the inputs that wait in it, `STEP` for each level of the graph up to the op's last reader."""
-        estimates = list(self.found)
+        estimates = list(self.corrected)
         best = list(self.best)
         for number in within or range(len(self.ops)):
             name = self.ops[number].name
             estimates[number] = _delay_choices(self.plain[number], factors.get(name, 1.0), STEP * self._spans[name])
             best[number] = drop_slower(estimates[number])
-        return replace(self, found=estimates, best=best)
+        return replace(self, corrected=estimates, best=best)
 
     @cached_property
     def _spans(self) -> dict[str, int]:
@@ -152,7 +157,7 @@ class CandidateTable:
         return bool(self.ops) and self.ops[0].chip is not None
 
     @cached_property
-    def whole(self) -> NDArray[np.int64]:
+    def next_ends(self) -> NDArray[np.int64]:
         """[i]: the first op from i on before which an epoch may end, the number of ops if there is none: an epoch must
         not end between the parts of an op that several chips run at once."""
         count = len(self.ops)
@@ -160,15 +165,15 @@ class CandidateTable:
         return np.minimum.accumulate(ends[::-1])[::-1]
 
     @cached_property
-    def stops(self) -> NDArray[np.int64]:
+    def program_ends(self) -> NDArray[np.int64]:
         """[i]: the first op after i that belongs to another program, the number of ops if there is none; programs share
         no epoch (FRONTEND 5)."""
         count = len(self.ops)
-        stops = np.full(count + 1, count, np.int64)
+        program_ends = np.full(count + 1, count, np.int64)
         for number in range(count - 2, -1, -1):
             same = self.ops[number].program == self.ops[number + 1].program
-            stops[number] = stops[number + 1] if same else number + 1
-        return stops
+            program_ends[number] = program_ends[number + 1] if same else number + 1
+        return program_ends
 
     @cached_property
     def paces(self) -> Floats:

@@ -87,7 +87,7 @@ class PossibleEpochs:
             objective=objective,
             step=step,
             levels=levels,
-            reach=np.minimum(_furthest_ends(table, objective, full), table.stops[None, :]),
+            reach=np.minimum(_furthest_ends(table, objective, full), table.program_ends[None, :]),
             back=np.arange(1 if Part.EARLY_ENDS in objective.without else BACK + 1)[None, :],
             used=table.used[levels],
             chips=chips,
@@ -113,7 +113,7 @@ class PossibleEpochs:
             load = (table.loaded[ends] - table.loaded[i]) / self.dram + begin + per_kernel * kernels / self.chips
             times = (self.objective.microbatch + self.step * depth) * pace + load
         times[reach <= i] = np.inf  # an op that never keeps this pace
-        times[table.whole[ends] != ends] = np.inf
+        times[table.next_ends[ends] != ends] = np.inf
         return ends.ravel(), times.ravel()
 
 
@@ -131,7 +131,7 @@ def _furthest_ends(table: CandidateTable, objective: Objective, full: float) -> 
         fills_chip = (chip_end == np.arange(count + 1)) & (
             np.append(table.need[level], NEVER) <= prod(table.target.arch.grid)
         )
-        chip_end = np.where(fills_chip, table.whole[np.minimum(np.arange(count + 1) + 1, count)], chip_end)
+        chip_end = np.where(fills_chip, table.next_ends[np.minimum(np.arange(count + 1) + 1, count)], chip_end)
         pipeline_end = chip_end
         for _ in range(0 if table.assigned else objective.chips - 1):
             pipeline_end = chip_end[pipeline_end]

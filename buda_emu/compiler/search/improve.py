@@ -174,7 +174,7 @@ def copy_decisions(
     table."""
     copies: Decisions = {}
     for name, decision in zip(names, like, strict=True):
-        choices = table.found[table.index[name]]
+        choices = table.corrected[table.index[name]]
         counterpart = next((choice for choice in choices if choice.blocks == decision.choice.blocks), None)
         if counterpart is None:
             return None

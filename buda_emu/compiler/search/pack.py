@@ -73,7 +73,7 @@ def _pack_at_pace(
     placed_ops: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
     worth = float(table.cores_a_byte(np.array([pace]))[0])
-    for op_choices in table.found[start:stop]:
+    for op_choices in table.corrected[start:stop]:
         quick = [choice for choice in op_choices if choice.cycles <= pace]
         if not quick:
             return placed_ops, start
@@ -115,7 +115,7 @@ def _pack_on_assigned_chips(
     return their decisions and the first op that found no place. An op of which several chips run a part is packed as a
     whole or not at all. `fits` are the choices of each op that keep the pace."""
     for end in range(stop, start, -1):
-        if table.whole[end] != end:
+        if table.next_ends[end] != end:
             continue
         numbers_by_chip: dict[int, list[int]] = {}
         for number in range(start, end):

@@ -97,8 +97,8 @@ def _program_ranges(table: CandidateTable) -> Iterator[tuple[int, int]]:
     """Yield for each program the number of its first op and that of the op after its last one."""
     start = 0
     while start < len(table.ops):
-        yield start, int(table.stops[start])
-        start = int(table.stops[start])
+        yield start, int(table.program_ends[start])
+        start = int(table.program_ends[start])
 
 
 def _changes_from_other(table: CandidateTable, best: SearchResult, other: SearchResult) -> Iterator[_Change]:

@@ -272,7 +272,7 @@ def _choice_costs(table: CandidateTable) -> list[_ChoiceCosts]:
     """Return for each op the costs of its choices. Ops that hand on slices of t to each other are as fast as the
     slowest of them, so that a choice which is quicker than that is judged by little more than the time of a slice."""
     raw: list[tuple[Floats, Floats, Floats, Floats]] = []
-    for op, op_choices in zip(table.ops, table.found, strict=True):
+    for op, op_choices in zip(table.ops, table.corrected, strict=True):
         target = table.target.of(op.precision)
         math = np.array([choice.math for choice in op_choices])
         moved = np.array(
@@ -287,7 +287,7 @@ def _choice_costs(table: CandidateTable) -> list[_ChoiceCosts]:
     for chain, (part_cycles, later_cycles, _, _) in zip(chains, raw, strict=True):
         floor[chain] = max(floor.get(chain, 0.0), float((part_cycles + later_cycles).min()))
     costs: list[_ChoiceCosts] = []
-    for chain, op_choices, (part_cycles, later_cycles, parts, cores) in zip(chains, table.found, raw, strict=True):
+    for chain, op_choices, (part_cycles, later_cycles, parts, cores) in zip(chains, table.corrected, raw, strict=True):
         judged = part_cycles + (1 - 1 / parts) * np.maximum(part_cycles + later_cycles - floor[chain], 0.0)
         costs.append(
             _ChoiceCosts(
@@ -364,7 +364,7 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
     begin, per_kernel = epoch_load(table.target)
     used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))
     done: dict[str, tuple[Floats, Floats, Floats]] = {}
-    for j in range(i, int(table.stops[i])):
+    for j in range(i, int(table.program_ends[i])):
         op = table.ops[j]
         parts = prices.parts[j]
         used = used + prices.cores[j]

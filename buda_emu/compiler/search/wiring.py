@@ -74,7 +74,7 @@ def limit_to_streams(
     all readers; and the reason for each op that is limited so, by name. `names`: the ops whose operands are considered.
     None where none of these operands lacks streams, or no choice helps."""
     routing = Routing.of(placement)
-    tables = list(table.found)
+    corrected = list(table.corrected)
     bests = list(table.best)
     why = dict[str, str]()
     for reader, source in _stream_detours(placement, names):
@@ -82,17 +82,17 @@ def limit_to_streams(
             continue
         for name in (reader, source) if order.readers else (source, reader):
             connecting = [
-                choice for choice in table.found[table.index[name]] if _connects(routing, source, name, choice)
+                choice for choice in table.corrected[table.index[name]] if _connects(routing, source, name, choice)
             ]
             if connecting:
                 number = table.index[name]
-                tables[number] = connecting
+                corrected[number] = connecting
                 bests[number] = [choice for choice in table.best[number] if choice in connecting] or connecting
                 why[name] = placement.detours[reader, source].why
                 break
     if not why:
         return None
-    return replace(table, found=tables, best=bests), why
+    return replace(table, corrected=corrected, best=bests), why
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:

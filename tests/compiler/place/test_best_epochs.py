@@ -95,7 +95,7 @@ def with_fewest_cores(start: SearchResult, rows: Mapping[int, int]) -> SearchRes
     assert own is not None
     for number, row in rows.items():
         name = own.ops[number].name
-        choice = min(own.found[number], key=lambda item: item.cores)
+        choice = min(own.corrected[number], key=lambda item: item.cores)
         decisions[name] = replace(decisions[name], choice=choice, at=(row, 0))
     placement = build_placement(own.tiles, own.target, decisions, start.objective, 2)
     return SearchResult.of(
@@ -105,7 +105,7 @@ def with_fewest_cores(start: SearchResult, rows: Mapping[int, int]) -> SearchRes
 
 def test_epochs_of_like_ops_are_as_the_quickest_of_them():
     own = table(2)
-    middle = int(own.stops[0])
+    middle = int(own.program_ends[0])
     start = found(own)
     slow = with_fewest_cores(start, {number: number - middle for number in range(middle, len(own.ops))})
     assert slow.cycles > start.cycles
@@ -117,7 +117,7 @@ def test_epochs_of_like_ops_are_as_the_quickest_of_them():
 
 def test_an_op_that_writes_a_cache_is_not_divided_like_one_that_writes_none():
     plain = table(2)
-    middle, last = int(plain.stops[0]), plain.ops[-1]
+    middle, last = int(plain.program_ends[0]), plain.ops[-1]
     layout = Layout(((Piece(32, "r", 1),), (Piece(256, "c", 1),)), (1, 32, 256))
     state = State("kept", "kept", (32, 256), "float32", layout, np.zeros((1, 32, 256), np.float32), slots=2)
     tiles = replace(plain.tiles, states={"kept": state}, stores={"kept": Store("kept", last.name, False)})
@@ -126,14 +126,14 @@ def test_an_op_that_writes_a_cache_is_not_divided_like_one_that_writes_none():
     rows = {middle - 1: 7} | {number: number - middle for number in range(middle, len(own.ops) - 1)}
     slow = with_fewest_cores(found(own), rows)
     few = (slow.decisions or {})[own.ops[middle - 1].name].choice.blocks
-    assert few not in [choice.blocks for choice in own.found[-1]]
+    assert few not in [choice.blocks for choice in own.corrected[-1]]
     assert slow.epochs[0] < slow.epochs[1]
     assert combine_epochs([slow], SearchContext()).decisions == slow.decisions
 
 
 def test_ranks_differ_in_where_epochs_end():
     own = table(2)
-    middle = int(own.stops[0])
+    middle = int(own.program_ends[0])
     made = [found(own), found(own, 2), found(own, middle + 2), found(own, 2, middle + 2)]
     first, second, third = rank_epochs(made, SearchContext(), 3)[:3] + [None] * (
         3 - len(rank_epochs(made, SearchContext(), 3))

@@ -41,6 +41,6 @@ def test_a_larger_op_of_the_same_shape_has_choices_of_its_own(light, heavy):
         outputs={f"y{name}": OutputQueue(f"y{name}", name, name, SHAPE, HOST, "float32") for name in "ab"},
     )
     found = CandidateTable.of(tiles, TARGET)
-    for op, own in zip(found.ops, found.found, strict=True):
+    for op, own in zip(found.ops, found.corrected, strict=True):
         target = TARGET.of(op.precision)
         assert all(buffer_bytes(target, op, choice.blocks) <= target.buffer_room for choice in own), op.name

@@ -37,7 +37,7 @@ def routed(grids, tiles):
     found = Placement(TARGET, tiles)
     for name, grid in grids.items():
         table = CandidateTable.of(tiles, TARGET)
-        blocks = next(item.blocks for item in table.found[table.index[name]] if item.blocks.grid == grid)
+        blocks = next(item.blocks for item in table.corrected[table.index[name]] if item.blocks.grid == grid)
         found.ops[name] = PlacedOp(tiles.ops[name], blocks, 0, (0, 0))
     make_routable(found)
     return found
@@ -49,9 +49,9 @@ def test_just_the_grids_are_left_with_which_the_router_connects(way, changed):
     assert list(found.detours) == [("y0", "x")]
     limited, why = limit_to_streams(table, found, found.ops, way)
     assert why == {changed: "80 pipes from one core, which has streams for 22"}
-    left = [item.blocks.grid for item in limited.found[table.index[changed]]]
+    left = [item.blocks.grid for item in limited.corrected[table.index[changed]]]
     assert left
-    for choice in table.found[table.index[changed]]:
+    for choice in table.corrected[table.index[changed]]:
         grid = choice.blocks.grid
         grids = {"x": (1, 1), "y0": (10, 8), changed: grid}
         assert (routed(grids, table.tiles).detours == {}) == (grid in left), grid
@@ -69,8 +69,8 @@ def test_nothing_is_tried_where_no_operand_lacks_streams():
 def test_where_no_grid_of_one_is_enough_the_other_is_changed():
     table, found = crowded()
     number = table.index["x"]
-    fixed = [item for item in table.found[number] if item.blocks.grid == (1, 1)]
-    own = replace(table, found=[fixed if n == number else item for n, item in enumerate(table.found)])
+    fixed = [item for item in table.corrected[number] if item.blocks.grid == (1, 1)]
+    own = replace(table, corrected=[fixed if n == number else item for n, item in enumerate(table.corrected)])
     _, why = limit_to_streams(own, found, found.ops, GridOrder())
     assert list(why) == ["y0"]
 

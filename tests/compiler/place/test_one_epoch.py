@@ -66,7 +66,7 @@ def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(tab
         names = [name for name, decision in decisions.items() if decision.epoch == epoch]
         for _ in range(4):
             numbers = [table.index[name] for name in names]
-            few = [[choice for choice in table.found[number] if choice.cores <= FEW] for number in numbers]
+            few = [[choice for choice in table.corrected[number] if choice.cores <= FEW] for number in numbers]
             wished = [[draw.choice(own)] for own in few]
             mine = pack_on_chip(table, numbers, wished, epoch, 0, grid_transpose=False)
             if mine is None:

@@ -236,7 +236,7 @@ def test_an_op_that_finds_no_room_stands_turned_by_a_quarter(stack):
 
     compiled = be.compile(stack, effort="low")
     table = CandidateTable.of(compiled.placement.given, compiled.placement.target)
-    choice = table.found[0][0]
+    choice = table.corrected[0][0]
 
     def shape(*grid):
         return [replace(choice, blocks=replace(choice.blocks, grid=grid))]

@@ -95,7 +95,7 @@ def test_ops_of_a_single_input_have_no_cores_that_take_longer_to_load_than_they_
     tiles, target, _ = criss_cross
     table = CandidateTable.of(tiles, target)
     most = {
-        op.name: [max(own, key=lambda choice: choice.cores)] for op, own in zip(table.ops, table.found, strict=True)
+        op.name: [max(own, key=lambda choice: choice.cores)] for op, own in zip(table.ops, table.corrected, strict=True)
     }
     decisions = pack_on_chip(table, range(12), list(most.values()), 0, 0, grid_transpose=False)
     assert decisions is not None
