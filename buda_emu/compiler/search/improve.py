@@ -138,8 +138,9 @@ class Start:
 
 
 def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResult, cache: EpochCache) -> Decisions:
-    """Return the decisions of all ops with each epoch of a start packed and wired again, as far as the bound of work
-    allows. Identical epochs are improved once and changed in the same way. Raises MemoryFullError.
+    """Return the decisions of all ops after each epoch of a start was packed again and its ops were moved, as far as
+    the model finds that quicker and the bound of work allows. Identical epochs are improved once and changed in the
+    same way. Raises MemoryFullError.
 
     `cache` has what earlier epochs took, and receives what is found here. `known_result` returns the result of a worker
     for an epoch of this start, which equals the one that would be computed here."""
@@ -254,7 +255,7 @@ class _Epoch:
         placement = self.only.base
         epoch_decisions = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
         part = isolate_epoch(placement, self.epoch)
-        best, best_evaluation = self._wire(epoch_decisions, part, self._evaluate(part))
+        best, best_evaluation = self._shorten_wires(epoch_decisions, part, self._evaluate(part))
         first = min(self.table.index[name] for name in epoch_decisions)
         ops = range(first, first + len(epoch_decisions))
         transposed, _ = pack(self.table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=True)
@@ -286,9 +287,10 @@ class _Epoch:
         *,
         grid_transpose: bool,
     ) -> tuple[CandidateTable, Decisions, EpochEvaluation]:
-        """Pack and wire the epoch again with estimates multiplied by what the model of the best packing takes longer,
-        for as many rounds as the budget has and each is quicker than the last. Returns the table with the last
-        estimates, and the best decisions with their evaluation. `ops`: the numbers of the epoch's ops."""
+        """Pack the epoch again with estimates that the model corrects, and move its ops, for as many rounds as the
+        budget has and each is quicker than the last. An op's estimate is multiplied by what the model says that it
+        takes longer. Returns the table with the last estimates, and the best decisions with their evaluation. `ops`:
+        the numbers of the epoch's ops."""
         single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()
@@ -304,8 +306,8 @@ class _Epoch:
                 break
             if single and Part.WIDER_OPS not in self.without:
                 packed = widen_ops(table, packed)
-            part = self._part(decisions, packed)
-            wired, evaluation = self._wire(packed, part, self._evaluate(part))
+            part = self._isolate(decisions, packed)
+            wired, evaluation = self._shorten_wires(packed, part, self._evaluate(part))
             if evaluation.cycles < best_evaluation.cycles:
                 best = wired
                 best_evaluation = evaluation
@@ -342,7 +344,7 @@ class _Epoch:
             if self.record.stop_modelling() or Part.DEADLINES in self.without:
                 break
             retimed = set_deadlines(best, best_evaluation.report)
-            evaluation = self._evaluate(self._part(decisions, retimed))
+            evaluation = self._evaluate(self._isolate(decisions, retimed))
             if evaluation.cycles >= best_evaluation.cycles:
                 break
             best = retimed
@@ -385,22 +387,23 @@ class _Epoch:
     def _try_decisions(
         self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: EpochEvaluation, *parts: str
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Wire `candidate`, other decisions for the epoch's ops, and return them with their evaluation if the model
-        finds them quicker than the best ones, else the best ones with theirs. `parts`: the parts of the search that are
-        recorded as having gained if so. `decisions` are those of all ops."""
-        part = self._part(decisions, candidate)
-        wired, evaluation = self._wire(candidate, part, self._evaluate(part))
+        """Move the ops of `candidate`, other decisions for the epoch's ops, so that wires are short, and return the
+        decisions with their evaluation if the model finds them quicker than the best ones, else the best ones with
+        theirs. `parts`: the parts of the search that are recorded as having gained if so. `decisions` are those of all
+        ops."""
+        part = self._isolate(decisions, candidate)
+        wired, evaluation = self._shorten_wires(candidate, part, self._evaluate(part))
         if evaluation.cycles < best_evaluation.cycles:
             self.record.gained.update(parts)
             return wired, evaluation
         return best, best_evaluation
 
-    def _wire(
+    def _shorten_wires(
         self, decisions: Decisions, part: Placement, before: EpochEvaluation
     ) -> tuple[Decisions, EpochEvaluation]:
-        """Search for places with short wires and, in an epoch of rounds, for grids to transpose, and return the moved
+        """Search for places with short wires and, in an epoch of rounds, for grids to transpose, and return the changed
         decisions if the model finds them quicker than `before`, the evaluation of the placement `part`, which follows
-        from `decisions`; else these. Either with its evaluation."""
+        from `decisions`; else `decisions`. Either with its evaluation."""
         if Part.WIRES in self.without:
             return decisions, before
         chip = part.target.chip
@@ -455,7 +458,7 @@ class _Epoch:
     ) -> tuple[Decisions, EpochEvaluation]:
         """Anneal the places of the ops of an epoch of a single input, and return the moved decisions with their
         evaluation if the model finds them quicker, else the best ones with theirs."""
-        part = self._part(decisions, best)
+        part = self._isolate(decisions, best)
         chip = part.target.chip
         grid = part.target.arch.grid
         kinds = self._kinds_of_moves(regions=True)
@@ -517,7 +520,7 @@ class _Epoch:
             return moved, after
         return decisions, before
 
-    def _part(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
+    def _isolate(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
         """Return the placement of the epoch alone that follows from `epoch_decisions` for its ops and `decisions` for
         all others."""
         return isolate_epoch(self.make({**decisions, **epoch_decisions}, self.only), self.epoch)

@@ -88,7 +88,7 @@ def test_the_best_places_are_those_found_and_not_the_last_ones(criss_cross, monk
     report, timed = of_one(good, tiles, target)
     monkeypatch.setattr(wiring, "HEAT", 100.0)  # nearly every move is kept
     after, _ = of_one(anneal(good, timed, (10, 12), 100, REGIONS).decisions, tiles, target)
-    assert after.timing.total <= report.timing.total + 270 < timed.now
+    assert after.timing.total <= report.timing.total + 270 < timed.weighted_end
 
 
 def test_ops_of_a_single_input_have_no_cores_that_take_longer_to_load_than_they_save(criss_cross):
