@@ -41,7 +41,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class EpochCache:
-    """What a compilation has learned of single epochs: their modelled `figures`, by a key of all that these depend on;
+    """The results of a compilation for single epochs: their modelled `figures`, by a key of all that these depend on;
     and where their ops were `moved`, by kind of search, epoch and ops."""
 
     figures: ModelledEpochs = field(default_factory=ModelledEpochs)

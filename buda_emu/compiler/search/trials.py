@@ -62,9 +62,9 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """What the searches of a compilation share.
+    """The state that the searches of a compilation share.
 
-    `entries`: the rounds of inputs for which queues have room; `epochs`: what is known of single epochs, so that
+    `entries`: the rounds of inputs for which queues have room; `epochs`: the results for single epochs, so that
     identical layers are modelled once; `tried`: the results of starts, used again by an effort that tries the same
     ones; `begun`: starts that workers have begun before they are tried, each with its table and its share of a chip;
     `workers`: what shares the search with other processes, None where there are none."""
