@@ -22,8 +22,8 @@ LEVELS = 64
 """Number of paces that are tried; each is a constant factor above the previous one. No measurement of the figure is
 recorded."""
 STEP = 0.2
-"""How much later each op of a chain begins than the previous one, as a share of a pace; so many inputs are on the way
-in each op. Choices are ranked, epochs cut and packed with the same number.
+"""Delay of each op of a chain after the previous one, as a share of a pace; so many inputs are on the way in each op.
+Choices are ranked, epochs cut and packed with the same number.
 
 It was 0.25 for the ranks and 0.2 for the cuts. Modelled inputs a second relative to that, and processor seconds:
 
