@@ -267,7 +267,9 @@ def _search_pipeline(forms: Forms, context: SearchContext, objective: Objective)
     best_tried = min(tried, key=comparable_cycles)
     tried.append(SearchResult.of(objective, evaluate_figures(first, context.epochs.figures)))
     best = _first_within_links(sorted(tried, key=comparable_cycles))
-    return replace(best, table=best_tried.table)
+    if best.table is None:  # the first legal placement: refinement tries the best form that was searched
+        return replace(best, table=best_tried.table)
+    return best
 
 
 def _announce_high_effort(forms: Forms, objective: Objective, context: SearchContext) -> None:

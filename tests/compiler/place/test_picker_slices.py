@@ -13,10 +13,11 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.parted import evaluate
+from buda_emu.compiler.search import forms, placer
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.forms import fracture_pickers, spread_pickers
 from buda_emu.compiler.search.placer import place
-from buda_emu.compiler.target import L1_RESERVED
+from buda_emu.compiler.target import L1_RESERVED, Objective
 from vendor_router import ARCHS, AVAILABLE, refusal
 
 
@@ -135,6 +136,27 @@ def test_taps_of_slices_are_shared_out_over_several_pickers():
     np.testing.assert_allclose(
         compiled.run({"x": x})[0], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-4
     )
+
+
+def test_a_form_is_refined_with_its_own_table_where_links_refuse_the_best_one(monkeypatch):
+    """Two forms of a graph for two chips have other ops, and the links have no room for the quicker form."""
+    monkeypatch.setattr(forms, "FRACTURES", (1.0, 0.001))
+    graph = image("conv")
+    tiles = small_recipe(120, effort="low").run_until(graph, "stream_rows").forms[0].tiles
+    target = small_recipe(120).device
+    searched = forms.Forms(tiles, target).tables(2)
+    assert len({len(table.ops) for table in searched}) == 2
+    refused = []
+
+    def refuse_first(placement, _objective):
+        refused.append(placement)
+        return "no room" if len(refused) == 1 else ""
+
+    monkeypatch.setattr(placer, "link_refusal", refuse_first)
+    objective = Objective(objective="latency", chips=2, microbatch=16)
+    placement = place(tiles, target, objective)
+    assert len(refused) > 1
+    assert placement.ops.keys() != refused[0].ops.keys()
 
 
 def few_channels(channels=4, size=16):
