@@ -17,7 +17,7 @@ MOST_BUFFERS = 128
 """Most buffers of a constant that is read out of DRAM with each input. It was raised from 64 together with other
 changes; no measurement of it alone is recorded."""
 MOST_BUFFERS_FOR_A_CORE = 32
-"""Most of these buffers that one core reads: some fewer than the queues in DRAM that a core may read (40,
+"""Most of these buffers that one core reads: some fewer than the queues in DRAM that a core may read (39,
 `Device.dram_input_queues`), which other operands use, too."""
 FORK_ROUNDS = 2
 """Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
