@@ -440,10 +440,10 @@ def check_initial_value(call: Call, word: str) -> None:
 
 @hlo("stablehlo.reduce")
 def reduce(call: Call) -> Any:
-    """`reduce_sum` and so on, by the operator in the reduction's body; of values with their positions (jax's argmax and
-    argmin) the extreme values and their positions.
+    """`reduce_sum` and so on, by the operator in the reduction's body; of values with positions `argmax` and `argmin`
 
-    Raises NotSupportedError for another body and, without positions, for a start other than the neutral element.
+    Of values with positions the results are the extreme values and their positions. Raises NotSupportedError
+    for another body and, without positions, for a start other than the neutral element.
     """
     body = call.regions[0]
     dims = tuple(call.attrs["dimensions"])
