@@ -1,5 +1,6 @@
 """Padding that is not 0 must not take the exponent that elements share in a block format (FORMATS 4)."""
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -198,6 +199,14 @@ def test_the_numerics_of_a_model_count_elements_alone() -> None:
         assert op.total.rms is not None
         assert 1e-6 < op.total.rms < 0.02, op.name
         assert op.local is None or op.local.rms is None or op.local.rms < 0.02, op.name
+
+
+def test_workers_count_elements_alone_too(tmp_path: Path) -> None:
+    x = torch.randn(1, 4, 20, 45, generator=torch.Generator().manual_seed(1))
+    compiled = be.compile(Chain(lambda x: torch.softmax(x, -1)), (x,), effort="low")
+    _, image = compiled.save(tmp_path)
+    alone, shared = (be.numerics(image, inputs=[x], workers=count).to_json() for count in (1, 2))
+    assert json.dumps(alone) == json.dumps(shared)
 
 
 @pytest.mark.parametrize("copies", [1, 2])

@@ -134,8 +134,8 @@ def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Ren
         raise errors[min(failed_sides, key=lambda side: (isinstance(errors[side], Exception), side))]
 
 
-OpTask = tuple[str, Tiles, list[Ideal] | None]
-"""The name of an op, its result in the ideal run, and its operands there."""
+OpTask = tuple[str, Tiles, list[Ideal] | None, Elements | None]
+"""The name of an op, its result in the ideal run, its operands there, and which numbers of the result are elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def op_numerics(
 ) -> tuple[OpNumerics, ...]:
     """Run the programs in precisions "device" and "ideal" side by side on the inputs that `fill` pushes into a machine,
     and return the errors of their ops in the order of their first run. `counted` is the selection of ops and elements;
-    with `workers`, all numbers of an op count as elements in its analysis. `machine` has the options of each of both
+    `workers` analyse ops while both run, and change no figure. `machine` has the options of each of both
     machines. Raises HostError for an op that is not there, and what a run raises."""
     if counted.only is not None and counted.only not in netlist.ops:
         names = {op.name for op in netlist.ops.values()}
@@ -295,8 +295,8 @@ def analyse_op_job(netlist: Netlist, report: SendKernel = do_nothing) -> Callabl
 
     def work(task: OpTask) -> OpFindings:
         """Analyse the op that a task names."""
-        name, expected, ideal = task
-        return looking.analyse_alone(netlist.ops[name], expected, ideal)
+        name, expected, ideal, elements = task
+        return looking.analyse_alone(netlist.ops[name], expected, ideal, elements)
 
     return with_sent_kernels(work, report)
 
@@ -373,14 +373,15 @@ class _Analysis:
         """Analyse an op by itself, and record the findings; where there are workers, send it to them and record that
         its findings are pending. `expected` is the op's result in the ideal run, `ideal` the operands that it had
         there, None if one of them was not kept."""
+        elements = self._counted.elements(op.name)
         if self.sent is None:
-            self.parts[op.name] = self.analyse_alone(op, expected, ideal)
+            self.parts[op.name] = self.analyse_alone(op, expected, ideal, elements)
             return
         if ideal is None:
             copies = None
         else:
             copies = [replace(operand, values=operand.values.copy()) for operand in ideal]
-        self.sent.put((op.name, expected.copy(), copies))
+        self.sent.put((op.name, expected.copy(), copies, elements))
         self.parts[op.name] = _PENDING
 
     def results(self) -> tuple[OpNumerics, ...]:
@@ -427,10 +428,13 @@ class _Analysis:
             return available
         return None
 
-    def analyse_alone(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> OpFindings:
+    def analyse_alone(
+        self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None, elements: Elements | None
+    ) -> OpFindings:
         """Analyse an op by itself on the operands that it had in the ideal run, None if one of them was not kept.
 
-        `expected`, float32[1, tiles, 1024], is its result in that run."""
+        `expected`, float32[1, tiles, 1024], is its result in that run, and `elements` the mask of what counts of it,
+        None for all."""
         step = self._planned_step(op)
         call = step.device
         assert call is not None
@@ -447,7 +451,7 @@ class _Analysis:
             ideal=ideal,
             expected=expected,
             parallel=self._parallel,
-            elements=self._counted.elements(op.name),
+            elements=elements,
         ).parts()
 
     def _ideal_operand(self, name: str) -> Ideal | None:
