@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.emulator.image.element_places import strided_places
 from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.formats import BLOCK_DATUMS
 
@@ -107,10 +108,7 @@ class Layout:
 
     def positions(self, axis: str) -> Index:
         """Return the numbers of the rows ("r"), columns ("c") or slices ("z") of the tensor that hold elements."""
-        positions = np.zeros(1, np.int64)
-        for piece in self.on(axis):
-            positions = (positions[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
-        return positions
+        return piece_places(self.on(axis))
 
     def place(self, axes: str) -> Index:
         """Return the position of every element in the axes `axes` of the tensor, flattened with z outermost, as an
@@ -125,6 +123,11 @@ class Layout:
                 shape[number] = piece.size
                 total = total + (np.arange(piece.size) * piece.stride * strides[piece.axis]).reshape(shape)
         return total
+
+
+def piece_places(pieces: Iterable[Piece]) -> Index:
+    """Return the positions along an axis of the elements of pieces on it, those of the first piece outermost."""
+    return strided_places((piece.size, piece.stride) for piece in pieces)
 
 
 def main_axis(dim: Dim) -> str:

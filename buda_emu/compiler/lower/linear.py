@@ -9,9 +9,10 @@ import numpy as np
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import materialise
-from buda_emu.compiler.lower.layout import Layout, Piece, axes_of, dense_layout, padded_size
+from buda_emu.compiler.lower.layout import Layout, Piece, axes_of, dense_layout, padded_size, piece_places
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import LARGEST_COLUMN_MATRIX, relayout, stand_columns_up
+from buda_emu.emulator.image.element_places import strided_places
 
 
 @lowers("linear")
@@ -75,15 +76,13 @@ def _along_columns_beside(low: Lowering, value: LoweredValue, dim: int, matrix: 
     count = matrix.shape[0]
     if layout.extent[2] * padded_size(total * count) > LARGEST_COLUMN_MATRIX:
         return _along_rows(low, stand_columns_up(low, value), dim, matrix)
-    have = np.zeros(1, np.int64)
-    want = np.zeros(1, np.int64)
     stride = total
     new: dict[Piece, Piece] = {}
     for piece in sorted(rest, key=lambda piece: -piece.stride):
         stride //= piece.size
         new[piece] = Piece(piece.size, "c", stride)
-        have = (have[:, None] + np.arange(piece.size) * piece.stride).ravel()
-        want = (want[:, None] + np.arange(piece.size) * stride).ravel()
+    have = piece_places(new)
+    want = piece_places(new.values())
     product_matrix = np.zeros((layout.extent[2], padded_size(total * count)), np.float32)
     rows = positions[matrix.col][:, None] + have[None, :]
     columns = matrix.row[:, None] * total + want[None, :]
@@ -155,8 +154,5 @@ def _along_rows(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) ->
 def _rows_of_elements(layout: Layout, extent: tuple[int, int, int]) -> Array:
     """Return the row, counted through t, of every element of a layout along z and rows; `extent`: the tensor's t, rows,
     columns."""
-    rows = np.zeros(1, np.int64)
-    for piece in layout.pieces:
-        step = extent[1] if piece.axis == "z" else 1
-        rows = (rows[:, None] + np.arange(piece.size) * piece.stride * step).ravel()
-    return rows
+    steps = {"z": extent[1]}
+    return strided_places((piece.size, piece.stride * steps.get(piece.axis, 1)) for piece in layout.pieces)

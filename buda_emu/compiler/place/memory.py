@@ -186,7 +186,7 @@ class Memory:
             self._channels[chip] = [Channel(arch.dram_channel_bytes) for _ in range(arch.dram_channels)]
         return self._channels[chip]
 
-    def _bytes_moved(self, chip: int, phase: Phase) -> list[float]:
+    def _bytes_by_channel(self, chip: int, phase: Phase) -> list[float]:
         """Return the bytes that each channel of a chip moves for one input in a phase. Callers add to this list in
         place."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
@@ -201,7 +201,7 @@ class Memory:
             for number in fixed.get(queue.name, ()):
                 self._chip_channels(queue.chip)[number].reserve(buffer_bytes(self._target, queue), queue.life)
                 for phase, total in moved[queue.name].items():
-                    self._bytes_moved(queue.chip, phase)[number] += total / len(fixed[queue.name])
+                    self._bytes_by_channel(queue.chip, phase)[number] += total / len(fixed[queue.name])
         return {
             queue.name: fixed.get(queue.name) or self._choose_channels(queue, moved[queue.name], queues)
             for queue in queues
@@ -215,7 +215,7 @@ class Memory:
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
-        busy = [(self._bytes_moved(queue.chip, phase), total / buffers) for phase, total in moved.items()]
+        busy = [(self._bytes_by_channel(queue.chip, phase), total / buffers) for phase, total in moved.items()]
         weights = [max(phase_bytes) for phase_bytes in zip(*(phase_bytes for phase_bytes, _ in busy), strict=True)] or [
             0.0
         ] * self._target.arch.dram_channels
@@ -273,10 +273,12 @@ class Memory:
             timed.balance([queue for queue in timed_queues if not any(phase.once for phase in due[queue.name])])
         for queue in timed_queues:
             if queue.name not in fixed:
-                chosen[queue.name] = [self._reserve_preferred(queue, number, queues) for number in chosen[queue.name]]
+                chosen[queue.name] = [
+                    self._reserve_preferred_channel(queue, number, queues) for number in chosen[queue.name]
+                ]
         return chosen
 
-    def _reserve_preferred(self, queue: Queue, first: int, queues: Iterable[Queue]) -> int:
+    def _reserve_preferred_channel(self, queue: Queue, first: int, queues: Iterable[Queue]) -> int:
         """Reserve room for one buffer of a queue in channel `first`, or if that is full in the least full one, and
         return the channel. Raises MemoryFullError, which lists the largest of `queues`."""
         weights = [float(number != first) for number in range(self._target.arch.dram_channels)]

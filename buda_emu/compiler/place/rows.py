@@ -153,7 +153,7 @@ def groups_of(tiles: TileGraph) -> dict[str, int]:
     for op in tiles.ops.values():
         for use in op.uses:
             if use.source in group_sizes:
-                group_sizes[use.source].add(1 if op.name in stores else _slices_combined(op, use))
+                group_sizes[use.source].add(1 if op.name in stores else _combined_slice_count(op, use))
     return {name: sizes.pop() if len(sizes) == 1 else 1 for name, sizes in group_sizes.items()}
 
 
@@ -162,7 +162,7 @@ def is_over_taps(op: TileOp) -> bool:
     return op.has("reduces") and op.attrs["dim"] == "z"
 
 
-def _slices_combined(reader: TileOp, use: Use) -> int:
+def _combined_slice_count(reader: TileOp, use: Use) -> int:
     """Return how many slices of an operand its reader puts side by side or takes the maximum of; 1 for none."""
     if is_over_taps(reader):
         if not use.tms and reader.may_be_cut:

@@ -1,7 +1,8 @@
-"""The places of a model's elements in the tiles of an op's result, which tell them from padding.
+"""Places of a model's elements: sums of multiples of strides, and which numbers of an op's result they are.
 
 A compiler chooses these places; an image carries them, so that errors are counted over the model's own elements."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -12,6 +13,23 @@ from buda_emu.spec.blocking import TILE_EDGE
 
 _AXES: Final = ("z", "r", "c")
 """The axes of a result [t, rows, columns], outermost first."""
+
+
+Multiples = tuple[int, int]
+"""The multiples of a stride from 0 on: how many there are, and the stride."""
+
+
+def strided_places(pieces: Iterable[Multiples]) -> "Array":
+    """Return the sums of one multiple of each stride, int64, those of the first stride outermost; 0 without strides."""
+    places = np.zeros(1, np.int64)
+    for count, stride in pieces:
+        places = (places[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
+    return places
+
+
+def last_strided_place(pieces: Iterable[Multiples]) -> int:
+    """Return the greatest of the sums of one multiple of each stride."""
+    return sum((count - 1) * stride for count, stride in pieces)
 
 
 def _read_axis(value: Any) -> str:
@@ -46,20 +64,20 @@ class ElementPlaces:
     @property
     def mask(self) -> "Array":
         """A mask [tiles, 1024] of the numbers in the tiles of the result that are elements of the model."""
-        slices, rows, columns = (self._occupied(axis) for axis in _AXES)
+        slices, rows, columns = (self._occupancy(axis) for axis in _AXES)
         occupied = slices[:, None, None] & rows[:, None] & columns
         t, height, width = self.extent
         by_tile = occupied.reshape(t, height // TILE_EDGE, TILE_EDGE, width // TILE_EDGE, TILE_EDGE)
         return by_tile.transpose(0, 1, 3, 2, 4).reshape(-1, TILE_EDGE**2)
 
-    def _occupied(self, axis: str) -> "Array":
+    def along(self, axis: str) -> list[Multiples]:
+        """Return the sizes and strides of the repeats along an axis."""
+        return [(repeat.size, repeat.stride) for repeat in self.repeats if repeat.axis == axis]
+
+    def _occupancy(self, axis: str) -> "Array":
         """Return for each position along an axis whether elements lie there."""
-        positions = np.zeros(1, np.int64)
-        for repeat in self.repeats:
-            if repeat.axis == axis:
-                positions = (positions[:, None] + np.arange(repeat.size) * repeat.stride).ravel()
         occupied = np.zeros(self.extent[_AXES.index(axis)], np.bool_)
-        occupied[positions] = True
+        occupied[strided_places(self.along(axis))] = True
         return occupied
 
     def as_json(self) -> dict[str, Any]:
@@ -76,8 +94,7 @@ def read_element_places(value: Any) -> ElementPlaces:
     if extent[1] % TILE_EDGE or extent[2] % TILE_EDGE:
         raise FieldError(f"rows and columns in whole tiles of {TILE_EDGE}").below("extent", extent)
     for axis, size in zip(_AXES, places.extent, strict=True):
-        repeats = [repeat for repeat in places.repeats if repeat.axis == axis]
-        last = sum((repeat.size - 1) * repeat.stride for repeat in repeats)
-        if last >= size or prod(repeat.size for repeat in repeats) > size:
+        pieces = places.along(axis)
+        if last_strided_place(pieces) >= size or prod(count for count, _ in pieces) > size:
             raise FieldError(f"places along {axis} below {size}").below("repeats", value["repeats"])
     return places

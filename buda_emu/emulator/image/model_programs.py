@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from buda_emu.emulator.image.arrays import Array, np
+from buda_emu.emulator.image.element_places import Multiples, last_strided_place, strided_places
 from buda_emu.emulator.image.fields import list_of, natural, positive, required_field, text
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -30,19 +31,16 @@ class ModelState:
     queue: str = required_field(text)
     slots: int = required_field(positive)
     shape: tuple[int, ...] = required_field(list_of(positive))
-    pieces: tuple[tuple[int, int], ...] = required_field(list_of(list_of(natural, 2)))
+    pieces: tuple[Multiples, ...] = required_field(list_of(list_of(natural, 2)))
 
     @property
     def last_place(self) -> int:
         """The greatest place of an element among the numbers of the entries."""
-        return sum((size - 1) * stride for size, stride in self.pieces)
+        return last_strided_place(self.pieces)
 
     def content(self, entries: "Array") -> "Array":
         """Return the cache as an array of its `shape`, from the entries of its ram."""
-        places = np.zeros(1, np.int64)
-        for size, stride in self.pieces:
-            places = (places[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)
-        return entries[: self.slots].reshape(-1)[places].reshape(self.shape)
+        return entries[: self.slots].reshape(-1)[strided_places(self.pieces)].reshape(self.shape)
 
 
 def require_rounds(program: str, count: int, write_index: int, *, room: int, slots: int) -> None:

@@ -12,6 +12,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_type
 from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.emulator.image.element_places import strided_places
 
 
 @aten("view", "reshape", "_unsafe_view")
@@ -236,10 +237,7 @@ def _view_elements(
 
 def _memory_places(shape: Sequence[int], strides: Sequence[int], start: int) -> NDArray[np.int64]:
     """Return the positions of a tensor's elements in memory, in their order."""
-    places = np.full((1,), start, np.int64)
-    for size, stride in zip(shape, strides, strict=True):
-        places = (places[:, None] + np.arange(size) * stride).reshape(-1)
-    return places
+    return start + strided_places(zip(shape, strides, strict=True))
 
 
 @aten("constant_pad_nd")
